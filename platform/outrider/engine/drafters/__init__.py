@@ -1,0 +1,82 @@
+"""Stage 1: propose a block. One Protocol; each drafter is a file beside this one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import torch
+
+from outrider.core import Request
+
+Sampler = Callable[[torch.Tensor, Sequence[int]], tuple[int, torch.Tensor | None]]
+"""(draft logits [vocab], tokens drafted before in this block) -> (token, q [vocab] or None).
+
+The engine makes one per row: it applies the row's temperature, filters, penalties, bias and masks
+and draws with the row's own noise, so that q is exactly what was drawn from (None: one-hot).
+"""
+
+
+@dataclass(slots=True)
+class DraftRow:
+    """What a drafter sees of one row. It must not keep or change `tokens`."""
+
+    row_id: int  # unique for the life of the engine; `Drafter.release` ends it
+    request: Request
+    tokens: Sequence[int]  # prompt and committed tokens, in order
+    sampler: Sampler
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a drafter could do for a row, told before anything is drawn.
+
+    `levels[i]` is the acceptance class of draft position i, a small int that depends on the prefix
+    only (for n-gram: the length of the match that would back it). `name` says which drafter made
+    it: acceptance is learnt per (name, level). An empty `levels` is no offer.
+    """
+
+    name: str
+    levels: tuple[int, ...]
+    num_steps: int = 0  # draft forwards needed per drafted token: 0 for look-ups, 1 for a model
+
+
+NO_OFFER = Offer("none", ())
+
+
+@dataclass(slots=True)
+class Proposal:
+    """A block for one row. `q` is None for one-hot drafts, else [len(tokens), vocab] in float64."""
+
+    tokens: list[int]
+    q: torch.Tensor | None = None
+    failure: str | None = None  # why there is nothing; the round becomes plain
+    num_caught_up: int = 0  # tokens of KV the drafter had to compute late
+
+
+@dataclass(slots=True)
+class Drafted:
+    """All proposals of a round, in the order of the rows asked for."""
+
+    proposals: list[Proposal] = field(default_factory=list)
+    num_steps: int = 0  # draft forwards run
+
+
+class Drafter(Protocol):
+    """Proposes tokens. It may fail, be slow or be wrong; it never changes what is emitted."""
+
+    @property
+    def name(self) -> str: ...
+
+    def offer(self, rows: Sequence[DraftRow], limits: Sequence[int]) -> list[Offer]:
+        """Say for each row how long a draft could be (at most its limit), cheaply."""
+        ...
+
+    def propose(self, rows: Sequence[DraftRow], lengths: Sequence[int]) -> Drafted:
+        """Draft exactly up to `lengths[i]` >= 1 tokens for row i of those last offered."""
+        ...
+
+    def release(self, row_id: int, tokens: Sequence[int]) -> None:
+        """The row has ended with these tokens (prompt and output): forget it, learn from it."""
+        ...

@@ -1,0 +1,52 @@
+"""The one thing the engine asks of a model: score new tokens of many rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+
+
+@dataclass(frozen=True, slots=True)
+class RowSlice:
+    """New tokens of one row, to be computed behind the `past_length` tokens already in its KV."""
+
+    tokens: Sequence[int]  # [n], n >= 1
+    past_length: int  # tokens of this row whose KV is valid; anything behind is overwritten
+    blocks: Sequence[int]  # block ids, in order; len(blocks) * block_size >= past_length + n
+    num_logits: int  # logits are wanted for the last `num_logits` of `tokens`; 0 for a prefill chunk
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelShape:
+    """What the engine must know about a loaded model."""
+
+    vocab_size: int  # width of a logits row; may be padded beyond the tokenizer
+    context_length: int  # most tokens a row may hold
+    num_blocks: int  # KV blocks in the pool
+    block_size: int  # tokens in a block
+
+
+class LanguageModel(Protocol):
+    """A decoder-only model with a paged KV cache of its own.
+
+    The caller owns the block ids; the model owns the memory behind them. Rolling back is passing
+    a smaller `past_length`. Rows are strangers: a row's logits do not depend on its neighbours.
+    """
+
+    @property
+    def shape(self) -> ModelShape: ...
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """Runtime, device, dtype, weights digest: what a cost table or a fingerprint is keyed by."""
+        ...
+
+    def forward(self, rows: Sequence[RowSlice]) -> torch.Tensor:
+        """Return logits [sum of num_logits, vocab_size], rows in order, positions in order.
+
+        The tensor may be reused by the next call: copy what must outlive it.
+        """
+        ...
