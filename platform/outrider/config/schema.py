@@ -122,3 +122,60 @@ class EngineSettings:
     prefix_caching: bool = True  # share KV blocks of equal prompt beginnings
     seed: int = 0  # base of the per-request seeds
     trace: bool = False  # write RoundRecords to Parquet
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplingSettings:
+    """What a request gets where it does not say otherwise."""
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = 0  # tokens kept; 0: off
+    min_p: float = 0.0
+    max_tokens: int = 128  # tokens
+    min_tokens: int = 0  # tokens
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrackingSettings:
+    """Where runs are recorded."""
+
+    enabled: bool = True
+    uri: str = ""  # absolute MLflow URI; empty: sqlite:///<repository>/runs/outrider.db
+    experiment: str = "outrider"
+    window_s: float = 5.0  # seconds that one point of the throughput series covers
+
+
+class Baseline(Enum):
+    """Which rows of a bulk job are also decoded plainly, to tell what speculation gained."""
+
+    NONE = "none"
+    ALL = "all"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BulkSettings:
+    """One offline job. `input` and `job_dir` are the user's."""
+
+    input: str  # OpenAI batch JSONL, or JSONL/Parquet with a prompt or messages column
+    job_dir: str  # folder of the job; made if missing, resumed if it is there
+    shard_rows: int = 16  # rows a worker takes at a time and writes as one part
+    num_workers: int = 1  # engine actors
+    cpus_per_worker: int = 0  # Ray CPUs and threads of one worker; 0: every core / num_workers
+    limit: int = 0  # rows read from the input; 0: all
+    baseline: Baseline = Baseline.NONE
+    new_attempt: bool = False  # go on in a folder that another configuration or input began
+    parquet: bool = True  # write output.parquet beside output.jsonl
+    near_tie: float = 0.5  # logits; a greedy difference at a smaller top-2 margin is a near tie
+
+
+@dataclass(frozen=True, kw_only=True)
+class BulkJob:
+    """Root of `conf/bulk.yaml`."""
+
+    model: ModelSettings
+    engine: EngineSettings
+    draft: DraftSettings
+    sampling: SamplingSettings
+    tracking: TrackingSettings
+    bulk: BulkSettings
