@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 import numpy as np
-import torch
+from numpy.typing import NDArray
 
 _WORD = 2**64 - 1
 
@@ -35,6 +35,11 @@ def uniform(seed: int, position: int, purpose: Purpose) -> float:
     return float(_stream(seed, position, purpose).random())
 
 
-def gumbel(seed: int, position: int, purpose: Purpose, size: int) -> torch.Tensor:
-    """Standard Gumbel noise [size] in float64; argmax(log p + noise) draws from p."""
-    return torch.from_numpy(_stream(seed, position, purpose).gumbel(size=size))
+def exponential(seed: int, position: int, purpose: Purpose, size: int) -> NDArray[np.float64]:
+    """Standard exponential noise [size], never zero.
+
+    With E exponential, -log E is Gumbel noise, so argmax(p / E) is the Gumbel-max draw from p
+    (argmax(log p + G)) without a logarithm.
+    """
+    noise = _stream(seed, position, purpose).standard_exponential(size)
+    return np.maximum(noise, np.finfo(np.float64).tiny)
