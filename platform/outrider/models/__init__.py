@@ -1,0 +1,18 @@
+"""Where weights come from: a `model.source` in, a checked Hugging Face folder and its digests out.
+
+Nothing heavy is imported here: torch and transformers are met inside the functions that need them.
+"""
+
+from outrider.models.cache import default_cache_dir
+from outrider.models.files import ModelFiles, resolve
+from outrider.models.source import parse_source
+from outrider.models.tokenizer import HfTokenizer, same_vocabulary
+
+__all__ = [
+    "HfTokenizer",
+    "ModelFiles",
+    "default_cache_dir",
+    "parse_source",
+    "resolve",
+    "same_vocabulary",
+]
