@@ -179,3 +179,29 @@ class BulkJob:
     sampling: SamplingSettings
     tracking: TrackingSettings
     bulk: BulkSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchSettings:
+    """The figures that the engine is judged by (`outrider.bench`)."""
+
+    workload: str  # JSONL of prompts, each with its kind
+    out: str = "runs/figures.json"  # where the figures are written
+    concurrencies: tuple[int, ...] = (1, 8, 32)  # requests in flight
+    fixed_lengths: tuple[int, ...] = (1, 2, 4, 8, 12)  # tokens; rivals of the adaptive length
+    num_repeats: int = 2  # A B pairs per figure
+    max_tokens: int = 128  # tokens per request
+    num_threads: int = 2  # threads of one forward
+    only: tuple[str, ...] = ()  # names of the figures to measure; empty: all
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchJob:
+    """Root of `conf/bench.yaml`."""
+
+    model: ModelSettings
+    engine: EngineSettings
+    draft: DraftSettings
+    sampling: SamplingSettings
+    tracking: TrackingSettings
+    bench: BenchSettings

@@ -1,0 +1,24 @@
+"""Measure the figures that the engine is judged by, print them and write them to a file.
+
+Every comparison is paired, A B A B in one run, on the shipped workload.
+
+Examples
+  python jobs/bench.py
+  python jobs/bench.py num_repeats=4 out=runs/figures.json
+"""
+
+import sys
+from collections.abc import Sequence
+
+from outrider.config.console import Job, main
+from outrider.config.schema import BenchJob
+
+
+def run(settings: BenchJob, words: Sequence[str]) -> int:
+    from outrider import wiring  # torch and OpenVINO: not before the settings are known to be good
+
+    return wiring.bench(settings)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Job("bench", BenchJob, __doc__, run)))

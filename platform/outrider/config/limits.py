@@ -1,0 +1,197 @@
+"""Which values make sense. One out of range is refused by its full key, before work starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+from outrider.config.schema import (
+    BenchSettings,
+    BreakerSettings,
+    BulkSettings,
+    DrafterKind,
+    DraftLengthSettings,
+    DraftSettings,
+    Dtype,
+    EngineSettings,
+    ModelSettings,
+    NgramSettings,
+    RuntimeKind,
+    SamplingSettings,
+    TrackingSettings,
+)
+from outrider.core import UserError
+
+
+@dataclass(frozen=True)
+class Range:
+    """An interval in which a number must lie; `None` is unbounded."""
+
+    low: float | None = None
+    high: float | None = None
+    is_open_low: bool = False
+
+    def __contains__(self, value: float) -> bool:
+        if self.low is not None and (value < self.low or (self.is_open_low and value == self.low)):
+            return False
+        return self.high is None or value <= self.high
+
+    def __str__(self) -> str:
+        low = (
+            ""
+            if self.low is None
+            else f"{'above' if self.is_open_low else 'at least'} {self.low:g}"
+        )
+        high = "" if self.high is None else f"at most {self.high:g}"
+        return " and ".join(part for part in (low, high) if part)
+
+
+COUNT = Range(low=0)
+POSITIVE_COUNT = Range(low=1)
+POSITIVE = Range(low=0, is_open_low=True)
+SHARE = Range(low=0, high=1)
+POSITIVE_SHARE = Range(low=0, high=1, is_open_low=True)
+
+RANGES: dict[type, dict[str, Range]] = {
+    ModelSettings: {
+        "num_threads": COUNT,
+        "kv_blocks": POSITIVE_COUNT,
+        "block_size": POSITIVE_COUNT,
+        "max_context_length": COUNT,
+    },
+    DraftLengthSettings: {
+        "max": COUNT,
+        "discount": POSITIVE_SHARE,
+        "prior_strength": POSITIVE,
+    },
+    BreakerSettings: {
+        "min_gain": SHARE,
+        "alpha": POSITIVE_SHARE,
+        "first_wait_rounds": POSITIVE_COUNT,
+        "max_wait_rounds": POSITIVE_COUNT,
+        "probe_rounds": POSITIVE_COUNT,
+        "probe_share": POSITIVE_SHARE,
+    },
+    NgramSettings: {
+        "max_match": POSITIVE_COUNT,
+        "min_match": POSITIVE_COUNT,
+        "corpus_tokens": COUNT,
+    },
+    EngineSettings: {"max_rows": POSITIVE_COUNT, "max_round_tokens": POSITIVE_COUNT},
+    SamplingSettings: {
+        "temperature": COUNT,
+        "top_p": POSITIVE_SHARE,
+        "top_k": COUNT,
+        "min_p": SHARE,
+        "max_tokens": POSITIVE_COUNT,
+        "min_tokens": COUNT,
+    },
+    TrackingSettings: {"window_s": POSITIVE},
+    BulkSettings: {
+        "shard_rows": POSITIVE_COUNT,
+        "num_workers": POSITIVE_COUNT,
+        "cpus_per_worker": COUNT,
+        "limit": COUNT,
+        "near_tie": COUNT,
+    },
+    BenchSettings: {
+        "concurrencies": POSITIVE_COUNT,
+        "fixed_lengths": POSITIVE_COUNT,
+        "num_repeats": POSITIVE_COUNT,
+        "max_tokens": POSITIVE_COUNT,
+        "num_threads": COUNT,
+    },
+}
+
+
+def validate(settings: object, path: str = "") -> None:
+    """Raise UserError for the first value, at any depth, that makes no sense."""
+    for key, problem in problems(settings, path):
+        raise UserError(f"{key}: {problem}")
+
+
+def problems(settings: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield (full key, what is wrong) for every value that makes no sense."""
+    ranges = RANGES.get(type(settings), {})
+    for field in fields(settings):
+        key, value = f"{path}.{field.name}".lstrip("."), getattr(settings, field.name)
+        if is_dataclass(value):
+            yield from problems(value, key)
+        elif field.name in ranges:
+            yield from _out_of_range(key, value, ranges[field.name])
+    for name, problem in RELATIONS.get(type(settings), _none)(settings):
+        yield f"{path}.{name}".lstrip("."), problem
+
+
+def _out_of_range(key: str, value: Any, allowed: Range) -> Iterator[tuple[str, str]]:
+    for item in value if isinstance(value, tuple) else (value,):
+        if item not in allowed:
+            yield key, f"must be {allowed}, got {item:g}"
+
+
+def _none(settings: object) -> Iterator[tuple[str, str]]:
+    return iter(())
+
+
+def _model(settings: ModelSettings) -> Iterator[tuple[str, str]]:
+    kind, _, rest = settings.source.partition(":")
+    if kind not in SOURCES or not rest:
+        expected = ", ".join(f"{name}:..." for name in SOURCES)
+        yield "source", f"expected one of {expected}, got {settings.source!r}"
+
+    if settings.dtype is Dtype.FLOAT64 and settings.runtime is RuntimeKind.OPENVINO:
+        yield "dtype", "float64 runs on torch only: give runtime=torch, or float32"
+
+
+SOURCES = ("hub", "path", "wheel", "mlflow")
+
+
+def _draft(settings: DraftSettings) -> Iterator[tuple[str, str]]:
+    needs_model = settings.drafter in (DrafterKind.MODEL, DrafterKind.COMPOSITE)
+    if needs_model and settings.model is None:
+        kind = settings.drafter.value
+        yield "model", f"drafter {kind} needs one: give draft={kind} and draft.model.source=..."
+
+
+def _ngram(settings: NgramSettings) -> Iterator[tuple[str, str]]:
+    if settings.min_match > settings.max_match:
+        yield "min_match", f"must be at most max_match ({settings.max_match})"
+
+
+def _breaker(settings: BreakerSettings) -> Iterator[tuple[str, str]]:
+    if settings.first_wait_rounds > settings.max_wait_rounds:
+        yield "first_wait_rounds", f"must be at most max_wait_rounds ({settings.max_wait_rounds})"
+
+
+def _engine(settings: EngineSettings) -> Iterator[tuple[str, str]]:
+    if settings.max_round_tokens < settings.max_rows:
+        yield "max_round_tokens", f"must be at least max_rows ({settings.max_rows})"
+
+
+def _sampling(settings: SamplingSettings) -> Iterator[tuple[str, str]]:
+    if settings.min_tokens > settings.max_tokens:
+        yield "min_tokens", f"must be at most max_tokens ({settings.max_tokens})"
+
+
+def _bulk(settings: BulkSettings) -> Iterator[tuple[str, str]]:
+    for name in ("input", "job_dir"):
+        if not getattr(settings, name).strip():
+            yield name, "must not be empty"
+
+
+def _bench(settings: BenchSettings) -> Iterator[tuple[str, str]]:
+    if not settings.concurrencies:
+        yield "concurrencies", "must name at least one"
+
+
+RELATIONS: dict[type, Callable[[Any], Iterator[tuple[str, str]]]] = {
+    ModelSettings: _model,
+    DraftSettings: _draft,
+    NgramSettings: _ngram,
+    BreakerSettings: _breaker,
+    EngineSettings: _engine,
+    SamplingSettings: _sampling,
+    BulkSettings: _bulk,
+    BenchSettings: _bench,
+}
