@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 
@@ -79,4 +79,13 @@ class Drafter(Protocol):
 
     def release(self, row_id: int, tokens: Sequence[int]) -> None:
         """The row has ended with these tokens (prompt and output): forget it, learn from it."""
+        ...
+
+
+@runtime_checkable
+class SafeDrafter(Drafter, Protocol):
+    """A drafter that never raises, and tells what went wrong where no proposal carries it."""
+
+    def take_failures(self) -> list[str]:
+        """Failures since last asked, one line each; the breaker hears of them."""
         ...

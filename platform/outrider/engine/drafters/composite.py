@@ -1,0 +1,70 @@
+"""Two drafters: the first where it has something good enough, else the second."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from outrider.engine.drafters import Drafted, DraftRow, Offer, Proposal, SafeDrafter
+
+
+class CompositeDrafter:
+    """Takes the first's offer where its level reaches `min_level`, else the second's.
+
+    Offers keep the name of the drafter that made them. For n-gram as the first, the level is the
+    length of the match. Both must be safe, so that a failure of one leaves the other's rows alone.
+    """
+
+    name = "composite"
+
+    def __init__(self, first: SafeDrafter, second: SafeDrafter, *, min_level: int) -> None:
+        self._first = first
+        self._second = second
+        self._min_level = min_level
+        self._sources: dict[int, SafeDrafter] = {}  # row id -> who made the last offer
+
+    def take_failures(self) -> list[str]:
+        return self._first.take_failures() + self._second.take_failures()
+
+    def offer(self, rows: Sequence[DraftRow], limits: Sequence[int]) -> list[Offer]:
+        """Ask the first for every row, and the second for those that it has nothing good for."""
+        offers = self._first.offer(rows, limits)
+        self._sources = {row.row_id: self._first for row in rows}
+        others = [i for i, offer in enumerate(offers) if not self._is_good(offer)]
+        if others:
+            self._ask_second(rows, limits, others, offers)
+        return offers
+
+    def propose(self, rows: Sequence[DraftRow], lengths: Sequence[int]) -> Drafted:
+        """Send each row to the drafter whose offer it had; order is kept, steps are added."""
+        proposals = [Proposal([], failure="asked for a draft that was not offered") for _ in rows]
+        num_steps = 0
+        for drafter in (self._first, self._second):
+            mine = [i for i, row in enumerate(rows) if self._sources.get(row.row_id) is drafter]
+            if not mine:
+                continue
+            drafted = drafter.propose([rows[i] for i in mine], [lengths[i] for i in mine])
+            num_steps += drafted.num_steps
+            for i, proposal in zip(mine, drafted.proposals, strict=True):
+                proposals[i] = proposal
+        return Drafted(proposals, num_steps)
+
+    def release(self, row_id: int, tokens: Sequence[int]) -> None:
+        self._sources.pop(row_id, None)
+        self._first.release(row_id, tokens)
+        self._second.release(row_id, tokens)
+
+    def _ask_second(
+        self,
+        rows: Sequence[DraftRow],
+        limits: Sequence[int],
+        others: Sequence[int],
+        offers: list[Offer],
+    ) -> None:
+        seconds = self._second.offer([rows[i] for i in others], [limits[i] for i in others])
+        for i, offer in zip(others, seconds, strict=True):
+            if offer.levels:  # else a poor offer of the first is better than none
+                offers[i] = offer
+                self._sources[rows[i].row_id] = self._second
+
+    def _is_good(self, offer: Offer) -> bool:
+        return bool(offer.levels) and offer.levels[0] >= self._min_level
