@@ -1,0 +1,83 @@
+"""What a run says to its store, one entry at a time; each is also one line of JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import TypeAlias
+
+from outrider.core import Fault
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opened:
+    """A run began. `key` is ours and exists before the store's `run_id` does."""
+
+    key: str
+    name: str
+    at_s: float  # seconds since the epoch
+    tags: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, str] = field(default_factory=dict)
+    run_id: str = ""  # the store's; empty while unknown
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """Metrics of one step."""
+
+    metrics: Mapping[str, float]
+    step: int
+    at_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tagged:
+    tags: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileKept:
+    """A copy of the file `path` goes into `folder` of the artifacts."""
+
+    path: str
+    folder: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextKept:
+    """`text` becomes the artifact `name`."""
+
+    text: str
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Closed:
+    status: str
+    at_s: float
+
+
+Entry: TypeAlias = Opened | Figures | Tagged | FileKept | TextKept | Closed
+
+KINDS: dict[str, type[Entry]] = {
+    kind.__name__: kind for kind in (Opened, Figures, Tagged, FileKept, TextKept, Closed)
+}
+
+
+def to_line(entry: Entry) -> str:
+    """One line of JSON, without its newline."""
+    return json.dumps({"kind": type(entry).__name__} | asdict(entry), ensure_ascii=False)
+
+
+def from_line(line: str) -> Entry:
+    """The entry of `to_line`. Raises Fault for a line cut short or of another version."""
+    try:
+        fields = json.loads(line)
+        return KINDS[fields.pop("kind")](**fields)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Fault(f"not an entry: {line[:80]!r}") from error
+
+
+def with_run_id(opened: Opened, run_id: str) -> Opened:
+    return replace(opened, run_id=run_id)

@@ -1,0 +1,292 @@
+"""Runs in MLflow. The only module of tracking that meets it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from filelock import FileLock
+
+from outrider.core import Clock, SystemClock
+from outrider.tracking import store_uri
+from outrider.tracking.entry import (
+    Closed,
+    Entry,
+    Figures,
+    FileKept,
+    Opened,
+    Tagged,
+    TextKept,
+)
+from outrider.tracking.fingerprint import flatten
+from outrider.tracking.names import MAX_PARAM, fitting
+from outrider.tracking.outbox import OutageError, Outbox, RejectedError
+from outrider.tracking.outbox_run import CLOSE_WAIT_S, OutboxRun
+from outrider.tracking.process import PREFIX, Process
+from outrider.tracking.spool import Spool
+from outrider.tracking.tracker import NO_TAGS, RunStatus
+
+log = logging.getLogger(__name__)
+
+Item = TypeVar("Item")
+
+KEY_TAG = "outrider.key"  # ours, known before MLflow's run id is
+KIND_TAG = "outrider.kind"
+MAX_BATCH = 100  # params or tags of one call
+SCHEMA_WAIT_S = 120.0  # another process creates the schema: about 5 s
+START_WAIT_S = 60.0
+# Errors that come back however often the same entry is sent.
+LASTING = frozenset({"INVALID_PARAMETER_VALUE", "BAD_REQUEST", "RESOURCE_DOES_NOT_EXIST"})
+CHATTY = ("mlflow", "alembic")
+# MLflow reads these when imported or calling. Its own defaults wait minutes for a server that
+# is away, and send usage figures to its makers. What the user has set stays.
+MLFLOW_DEFAULTS = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+}
+
+
+class MlflowTracker:
+    """Starts runs in an MLflow store at an explicit, absolute `uri`.
+
+    Raises UserError for a URI that depends on the working directory or names no store. A store
+    that is away raises nothing: what it could not take waits in `spool_dir`.
+    """
+
+    def __init__(
+        self,
+        *,
+        uri: str,
+        experiment: str,
+        spool_dir: Path,
+        artifact_root: Path | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._uri = store_uri.checked(uri)
+        self._clock = clock or SystemClock()
+        self._process = Process.current()
+        root = artifact_root or store_uri.default_artifact_root(uri, spool_dir)
+        store = MlflowStore(
+            uri=uri,
+            experiment=experiment,
+            artifacts=root.absolute().as_uri() if root else None,
+            lock=_schema_lock(uri, spool_dir),
+            process=self._process,
+            clock=self._clock,
+        )
+        self._outbox = Outbox(store, Spool(spool_dir), self._clock)
+
+    @property
+    def open_command(self) -> str:
+        return store_uri.open_command(self._uri)
+
+    def start_run(
+        self,
+        *,
+        name: str,
+        kind: str,
+        params: Mapping[str, object],
+        tags: Mapping[str, str] = NO_TAGS,
+    ) -> OutboxRun:
+        short, texts = fitting(flatten(params), limit=MAX_PARAM, folder="params")
+        key = uuid.uuid4().hex
+        own = {KEY_TAG: key, KIND_TAG: kind, **self._process.to_tags()}
+        opened = Opened(key=key, name=name, at_s=self._clock.time(), tags=own, params=short)
+        run = OutboxRun(self._outbox, self._outbox.open(opened), self._clock)
+        run.set_tags(tags)
+        for artifact, text in texts.items():
+            run.log_text(text, name=artifact)
+        run.wait_for_id(START_WAIT_S)
+        return run
+
+    def close(self) -> None:
+        self._outbox.flush(CLOSE_WAIT_S)
+
+
+class MlflowStore:
+    """`outbox.Store` over `MlflowClient`: explicit run ids, never the fluent API."""
+
+    def __init__(
+        self,
+        *,
+        uri: str,
+        experiment: str,
+        artifacts: str | None,
+        lock: Path | None,
+        process: Process,
+        clock: Clock,
+    ) -> None:
+        self._uri = uri
+        self._experiment = experiment
+        self._artifacts = artifacts
+        self._lock = lock
+        self._process = process
+        self._clock = clock
+        self._client: Any = None
+        self._experiment_id = ""
+
+    def connect(self) -> None:
+        with _translated():
+            self._connected()
+
+    def open(self, opened: Opened) -> str:
+        with _translated():
+            client = self._connected()
+            run_id = (
+                self._find(opened.key)
+                or client.create_run(
+                    self._experiment_id,
+                    start_time=_milliseconds(opened.at_s),
+                    run_name=opened.name,
+                    tags=dict(opened.tags),
+                ).info.run_id
+            )
+            params = [_entities().Param(*item) for item in opened.params.items()]
+            for batch in _batches(params):
+                client.log_batch(run_id, params=batch)
+            return str(run_id)
+
+    def write(self, run_id: str, entry: Entry) -> None:
+        with _translated(lasting=LASTING):
+            self._write(self._connected(), run_id, entry)
+
+    def sweep(self) -> None:
+        with _translated():
+            client = self._connected()
+            for run in self._running_here():
+                owner = Process.from_tags(run.data.tags)
+                if owner is not None and owner.is_gone(self._process):
+                    client.set_terminated(
+                        run.info.run_id, RunStatus.KILLED, _milliseconds(self._clock.time())
+                    )
+
+    def _write(self, client: Any, run_id: str, entry: Entry) -> None:
+        match entry:
+            case Figures():
+                at_ms = _milliseconds(entry.at_s)
+                figures = [
+                    _entities().Metric(name, value, at_ms, entry.step)
+                    for name, value in entry.metrics.items()
+                ]
+                for batch in _batches(figures):
+                    client.log_batch(run_id, metrics=batch)
+            case Tagged():
+                tags = [_entities().RunTag(*item) for item in entry.tags.items()]
+                for batch in _batches(tags):
+                    client.log_batch(run_id, tags=batch)
+            case FileKept():
+                if not Path(entry.path).is_file():
+                    raise RejectedError(f"{entry.path} is not there any more")
+                client.log_artifact(run_id, entry.path, entry.folder or None)
+            case TextKept():
+                client.log_text(run_id, entry.text, entry.name)
+            case Closed():
+                client.set_terminated(run_id, entry.status, _milliseconds(entry.at_s))
+
+    def _connected(self) -> Any:
+        """The client, after one process has made the schema and the experiment.
+
+        A fresh SQLite store that four processes open at once crashes all four, hence the lock.
+        """
+        if self._client is None:
+            client_type = _client_type()
+            with _locked(self._lock), _quiet():
+                client = client_type(tracking_uri=self._uri)
+                found = client.get_experiment_by_name(self._experiment)
+                self._experiment_id = (
+                    found.experiment_id
+                    if found
+                    else client.create_experiment(self._experiment, self._artifacts)
+                )
+                self._client = client
+        return self._client
+
+    def _find(self, key: str) -> str | None:
+        found = self._client.search_runs(
+            [self._experiment_id], f"tags.`{KEY_TAG}` = '{key}'", max_results=1
+        )
+        return found[0].info.run_id if found else None
+
+    def _running_here(self) -> Iterator[Any]:
+        query = f"attributes.status = 'RUNNING' AND tags.`{PREFIX}host` = '{self._process.host}'"
+        token: str | None = ""
+        while token is not None:
+            page = self._client.search_runs(
+                [self._experiment_id], query, max_results=1000, page_token=token or None
+            )
+            yield from page
+            token = page.token or None
+
+
+def _client_type() -> Any:
+    for name, value in MLFLOW_DEFAULTS.items():
+        os.environ.setdefault(name, value)
+    from mlflow import MlflowClient
+
+    return MlflowClient
+
+
+def _entities() -> Any:
+    from mlflow import entities
+
+    return entities
+
+
+def _schema_lock(uri: str, spool_dir: Path) -> Path | None:
+    """The lock of who creates the schema; a server does that by itself."""
+    if uri.startswith("http"):
+        return None
+    database = store_uri.database_path(uri)
+    return database.with_name(f"{database.name}.lock") if database else spool_dir / "schema.lock"
+
+
+@contextmanager
+def _locked(path: Path | None) -> Iterator[None]:
+    if path is None:
+        yield
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path, timeout=SCHEMA_WAIT_S):
+        yield
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the tables' creation and HTTP retries off the user's screen: we tell what matters."""
+    loggers = [logging.getLogger(name) for name in CHATTY]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+@contextmanager
+def _translated(lasting: frozenset[str] = frozenset()) -> Iterator[None]:
+    """What MLflow, SQLAlchemy, HTTP or the disk raise is an outage, or a refusal if `lasting`."""
+    try:
+        yield
+    except RejectedError:
+        raise
+    except Exception as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
+        code = getattr(error, "error_code", "")
+        raise (RejectedError if code in lasting else OutageError)(reason) from error
+
+
+def _batches(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    return (items[at : at + MAX_BATCH] for at in range(0, len(items), MAX_BATCH))
+
+
+def _milliseconds(seconds: float) -> int:
+    return round(seconds * 1000)
