@@ -7,7 +7,7 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
 BIN := .venv/bin
 INSTALLED := .venv/.installed
-PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 
 # The first interpreter that is new enough: `make PYTHON=/path/to/python3` overrides it.
 PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11 python3.14; do \
@@ -38,15 +38,15 @@ format: $(INSTALLED)  ## format and mend what can be mended
 
 # The local version (+cpu) and the project itself are not for a lock that others install.
 lock:  ## pin again what pip installs: new versions into requirements.lock
-	@rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock
-	@.venv-lock/bin/python -m pip --quiet install torch==2.13.0 hatchling editables
-	@.venv-lock/bin/python -m pip --quiet install --no-build-isolation -e '.[dev]'
+	@rm -rf .cache/lock && $(PYTHON) -m venv .cache/lock
+	@.cache/lock/bin/python -m pip -qq install torch==2.13.0 hatchling editables
+	@.cache/lock/bin/python -m pip -qq install --no-build-isolation -e '.[dev]'
 	@{ echo '# What pip installs, made by `make lock`.'; \
-	   .venv-lock/bin/python -m pip freeze --exclude-editable | sed 's/+cpu$$//'; } > requirements.lock
-	@rm -rf .venv-lock
+	   .cache/lock/bin/python -m pip freeze --exclude-editable | sed 's/+cpu$$//'; } > requirements.lock
+	@rm -rf .cache/lock
 
 clean:  ## remove what was built and cached here, not what jobs wrote
-	@rm -rf .venv .venv-lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf .venv .cache/lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 # Made anew only when the lock changes, so that every later command starts at once.
 $(INSTALLED): requirements.lock

@@ -49,6 +49,11 @@ def main(job: Job[T], words: Sequence[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001  the edge: one line instead of a traceback
         said = f"{type(error).__name__}: {error}; {AGAIN}"
         return _failed(error, said, Fault.exit_status, wants_traceback=wants_traceback)
+    except BaseException as error:
+        status = getattr(error, "exit_status", None)  # a signal that became an exception
+        if not isinstance(status, int):
+            raise
+        return _failed(error, "terminated", status, wants_traceback=wants_traceback)
 
 
 def _run(job: Job[T], words: Sequence[str]) -> int:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +15,23 @@ SHIPPED = Path(__file__).resolve().parents[3] / "conf"
 
 @dataclass(frozen=True)
 class Folders:
-    """Where configuration files are: the user's folders first, then the shipped one."""
+    """The shipped folder and, behind it, one of the user's that adds files to it."""
 
-    extra: tuple[Path, ...] = ()
+    extra: Path | None = None
 
-    @cached_property
+    def __post_init__(self) -> None:
+        if self.extra is None:
+            return
+        if not self.extra.is_dir():
+            raise UserError(f"--config-dir: no folder {self.extra}")
+        for path in sorted(self.extra.rglob("*.yaml")):
+            relative = path.relative_to(self.extra)
+            if (SHIPPED / relative).exists():  # Hydra would take the shipped one and not say so
+                raise UserError(f"{path}: {relative} is shipped already; give it another name")
+
+    @property
     def all(self) -> tuple[Path, ...]:
-        for folder in self.extra:
-            if not folder.is_dir():
-                raise UserError(f"--config-dir: no folder {folder}")
-        return (*self.extra, SHIPPED)
+        return (SHIPPED, self.extra.resolve()) if self.extra else (SHIPPED,)
 
     def groups(self, name: str) -> dict[str, str | None]:
         """Group -> its default choice, in the order of the defaults list of `<name>.yaml`."""
@@ -40,16 +45,11 @@ class Folders:
         return sorted({path.stem for path in paths if not path.stem.startswith("_")})
 
     def find(self, relative: str) -> Path:
-        """The file of that name that wins."""
+        """The file of that name."""
         for folder in self.all:
             if (folder / relative).is_file():
                 return folder / relative
         raise UserError(f"{relative}: no such file in {', '.join(map(str, self.all))}")
-
-    def files(self) -> Iterator[Path]:
-        """Every configuration file, the user's first."""
-        for folder in self.all:
-            yield from sorted(folder.rglob("*.yaml"))
 
 
 def read(path: Path) -> dict[str, Any]:

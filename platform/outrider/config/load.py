@@ -31,7 +31,7 @@ def load(
 ) -> T:
     """Return the settings of `conf/<name>.yaml` under `overrides` (`key=value`, `group=choice`).
 
-    `config_dir`: a folder of the user's with more files, laid out as `conf/`; its files win.
+    `config_dir`: a folder of the user's with more files, laid out as `conf/`.
     Raises UserError, one line, for anything in it that cannot be meant.
     """
     settings = typed(job, composed(job, name, overrides, config_dir))
@@ -43,7 +43,7 @@ def composed(
     job: type, name: str, overrides: Sequence[str] = (), config_dir: Path | None = None
 ) -> object:
     """Return the composition as plain dicts and lists; values not given stay `???`."""
-    folders = Folders((config_dir.resolve(),) if config_dir else ())
+    folders = Folders(config_dir)
     words = overrides_for(job, overrides, folders.groups(name), folders)
     try:
         config = _compose(name, words, folders)

@@ -16,7 +16,7 @@ FLAGS = """\
 Flags
   --help             this page
   --cfg              print the resolved configuration as YAML and stop
-  --config-dir DIR   more configuration files, laid out as conf/; they win over the shipped ones
+  --config-dir DIR   more configuration files, laid out as conf/
   --traceback        show the whole traceback of an error
 """
 KEYS = "Keys (key=value; the front may be left out where one key ends so: limit=10, trace=true)"
@@ -24,7 +24,7 @@ KEYS = "Keys (key=value; the front may be left out where one key ends so: limit=
 
 def manual(job: type, name: str, description: str, config_dir: Path | None = None) -> str:
     """Return the help text of one job."""
-    folders = Folders((config_dir.resolve(),) if config_dir else ())
+    folders = Folders(config_dir)
     parts = [
         description.strip(),
         f"Usage: python jobs/{name}.py [key=value ...] [group=choice ...] [flags]",

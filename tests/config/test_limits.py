@@ -1,0 +1,76 @@
+"""Values that make no sense are refused by their full key."""
+
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+
+from outrider.config.limits import RANGES, problems, validate
+from outrider.config.load import load
+from outrider.config.schema import BenchJob, BulkJob
+from outrider.core import UserError
+
+
+@pytest.fixture(scope="module")
+def job() -> BulkJob:
+    return load(BulkJob, "bulk", ["input=a.jsonl", "job_dir=out"])
+
+
+def changed(settings: Any, key: str, value: object) -> Any:
+    name, _, rest = key.partition(".")
+    return replace(
+        settings, **{name: changed(getattr(settings, name), rest, value) if rest else value}
+    )
+
+
+def test_the_defaults_make_sense(job: BulkJob) -> None:
+    validate(job)
+    validate(load(BenchJob, "bench"))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "problem"),
+    [
+        ("draft.length.max", -1, "must be at least 0, got -1"),
+        ("draft.length.discount", 0.0, "must be above 0 and at most 1, got 0"),
+        ("draft.breaker.alpha", 1.5, "must be above 0 and at most 1, got 1.5"),
+        ("model.kv_blocks", 0, "must be at least 1, got 0"),
+        ("model.source", "SmolLM2", "expected one of hub:..., path:..., wheel:..., mlflow:..."),
+        ("model.source", "hub:", "expected one of hub:"),
+        ("engine.max_rows", 0, "must be at least 1"),
+        ("engine.max_round_tokens", 4, "must be at least max_rows (16)"),
+        ("sampling.temperature", -0.5, "must be at least 0, got -0.5"),
+        ("sampling.top_p", 0.0, "must be above 0"),
+        ("sampling.min_tokens", 999, "must be at most max_tokens (128)"),
+        ("draft.ngram.min_match", 9, "must be at most max_match (6)"),
+        ("tracking.window_s", 0.0, "must be above 0"),
+        ("bulk.limit", -3, "must be at least 0"),
+        ("bulk.job_dir", " ", "must not be empty"),
+    ],
+)
+def test_a_value_out_of_range_is_named(job: BulkJob, key: str, value: object, problem: str) -> None:
+    with pytest.raises(UserError, match=f"^{key}: ") as caught:
+        validate(changed(job, key, value))
+    assert problem in str(caught.value)
+
+
+def test_every_member_of_a_list_is_looked_at() -> None:
+    bench = changed(load(BenchJob, "bench"), "bench.concurrencies", (1, 0))
+    assert list(problems(bench)) == [("bench.concurrencies", "must be at least 1, got 0")]
+
+
+def test_a_model_drafter_without_a_model_is_refused() -> None:
+    with pytest.raises(UserError, match=r"^draft\.model: drafter model needs one"):
+        load(BulkJob, "bulk", ["input=a", "job_dir=b", "drafter=model"])
+
+
+def test_float64_is_refused_where_it_cannot_run() -> None:
+    words = ["input=a", "job_dir=b", "model.dtype=float64"]
+    load(BulkJob, "bulk", [*words, "model.runtime=torch"])
+    with pytest.raises(UserError, match=r"^model\.dtype: float64 runs on torch only"):
+        load(BulkJob, "bulk", [*words, "model.runtime=openvino"])
+
+
+def test_every_range_belongs_to_a_field() -> None:
+    for cls, ranges in RANGES.items():
+        assert set(ranges) <= {field.name for field in fields(cls)}
