@@ -3,10 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import torch
 
-from outrider.engine.language_model import ModelShape, RowSlice
+from outrider.config.schema import BreakerSettings, DraftLengthSettings, EngineSettings
+from outrider.core import Clock, Completion, Request, Tokenizer
+from outrider.engine.cost import CostModel
+from outrider.engine.draft_length import LengthDecision
+from outrider.engine.drafters import Drafted, Drafter, DraftRow, Offer, Proposal
+from outrider.engine.drafters.guarded import GuardedDrafter
+from outrider.engine.drafters.none import NoDrafter
+from outrider.engine.engine import Engine
+from outrider.engine.language_model import LanguageModel, ModelShape, RowSlice
+from outrider.engine.round_record import TraceSink
+from outrider.engine.speculation import (
+    UNLIMITED,
+    Candidate,
+    RoundCost,
+    RowOutcome,
+    SpeculationPolicy,
+)
+from outrider.tracking.fingerprint import flatten
+from outrider.tracking.tracker import NO_TAGS, RunStatus
 
 
 class ManualClock:
@@ -104,10 +123,174 @@ class LetterTokenizer:
 
     @property
     def vocabulary(self) -> Mapping[str, int]:
-        return {letter: index for index, letter in enumerate(self._alphabet)}
+        letters = {letter: index for index, letter in enumerate(self._alphabet)}
+        return {**letters, "<eos>": self.eos_id}
 
     def encode(self, text: str) -> list[int]:
         return [self._alphabet.index(letter) for letter in text]
 
     def decode(self, token_ids: list[int]) -> str:
         return "".join(self._alphabet[token] for token in token_ids if token != self.eos_id)
+
+
+class ScriptedDrafter:
+    """Proposes `script(tokens, length)`, cut to the length asked for; one-hot q unless given.
+
+    `script` may return fewer tokens, raise, or return anything wrong a drafter might.
+    """
+
+    def __init__(
+        self,
+        script: Callable[[Sequence[int], int], list[int]],
+        *,
+        q: Callable[[Sequence[int]], torch.Tensor] | None = None,
+        name: str = "scripted",
+    ) -> None:
+        self._script = script
+        self._q = q
+        self.name = name
+        self.lengths: list[list[int]] = []  # asked for, round by round
+
+    def offer(self, rows: Sequence[DraftRow], limits: Sequence[int]) -> list[Offer]:
+        return [Offer(self.name, tuple(range(limit))) for limit in limits]
+
+    def propose(self, rows: Sequence[DraftRow], lengths: Sequence[int]) -> Drafted:
+        self.lengths.append(list(lengths))
+        return Drafted([self._block(row, k) for row, k in zip(rows, lengths, strict=True)])
+
+    def release(self, row_id: int, tokens: Sequence[int]) -> None:
+        pass
+
+    def _block(self, row: DraftRow, length: int) -> Proposal:
+        tokens = self._script(tuple(row.tokens), length)
+        return Proposal(tokens, None if self._q is None else self._q(tokens))
+
+
+class MemoryRun:
+    """A run that stays in memory, for tests to read."""
+
+    def __init__(
+        self,
+        run_id: str,
+        name: str,
+        kind: str,
+        params: Mapping[str, object],
+        tags: Mapping[str, str],
+    ) -> None:
+        self.run_id = run_id
+        self.name = name
+        self.kind = kind
+        self.params = flatten(params)
+        self.tags = dict(tags)
+        self.windows: list[tuple[int, float, dict[str, float]]] = []  # step, at_s, metrics
+        self.final: dict[str, float] = {}
+        self.artifacts: dict[str, bytes] = {}  # by name, folder included
+        self.status: RunStatus | None = None  # None: running
+
+    def log_window(self, metrics: Mapping[str, float], step: int, at_s: float) -> None:
+        self.windows.append((step, at_s, dict(metrics)))
+
+    def log_final(self, metrics: Mapping[str, float]) -> None:
+        self.final |= metrics
+
+    def log_artifact(self, path: Path, folder: str = "") -> None:
+        self.artifacts[f"{folder}/{path.name}" if folder else path.name] = path.read_bytes()
+
+    def log_text(self, text: str, name: str) -> None:
+        self.artifacts[name] = text.encode()
+
+    def set_tags(self, tags: Mapping[str, str]) -> None:
+        self.tags |= tags
+
+    def close(self, status: RunStatus) -> None:
+        self.status = self.status or status
+
+
+class MemoryTracker:
+    """Keeps its runs in `runs`, oldest first."""
+
+    open_command = ""
+
+    def __init__(self) -> None:
+        self.runs: list[MemoryRun] = []
+
+    def start_run(
+        self,
+        name: str,
+        kind: str,
+        params: Mapping[str, object],
+        tags: Mapping[str, str] = NO_TAGS,
+    ) -> MemoryRun:
+        self.runs.append(MemoryRun(f"run-{len(self.runs)}", name, kind, params, tags))
+        return self.runs[-1]
+
+    def close(self) -> None:
+        pass
+
+
+class ScriptedPolicy(SpeculationPolicy):
+    """Draft lengths by script: `length(round, row_id)`, cut to each row's limit and offer."""
+
+    def __init__(self, length: Callable[[int, int], int], max_length: int = 64) -> None:
+        super().__init__(DraftLengthSettings(max=max_length), BreakerSettings(), CostModel({}))
+        self._script = length
+        self._round = 0
+        self.outcomes: list[list[RowOutcome]] = []  # observed, round by round
+        self.costs: list[RoundCost] = []
+
+    def decide(
+        self,
+        candidates: Sequence[Candidate],
+        *,
+        base_rows: int,
+        base_tokens: int,
+        budget: int = UNLIMITED,
+    ) -> LengthDecision:
+        lengths = []
+        for candidate in candidates:
+            wanted = self._script(self._round, candidate.row.row_id)
+            lengths.append(min(wanted, candidate.limit, len(candidate.offer.levels), budget))
+            budget -= lengths[-1]
+        return LengthDecision(tuple(lengths), 0.0, 0.0, 0.0, 0.0)
+
+    def observe(self, outcomes: Sequence[RowOutcome], cost: RoundCost) -> None:
+        self._round += 1
+        self.outcomes.append(list(outcomes))
+        self.costs.append(cost)
+
+
+def toy_engine(
+    model: LanguageModel,
+    drafter: Drafter | None = None,
+    *,
+    length: int | Callable[[int, int], int] = 0,
+    tokenizer: Tokenizer | None = None,
+    clock: Clock | None = None,
+    trace: TraceSink | None = None,
+    settings: EngineSettings | None = None,
+) -> Engine:
+    """An engine with scripted draft lengths over any model; its tokenizer fits the vocabulary."""
+    vocab_size, clock = model.shape.vocab_size, clock or ManualClock()
+    script = length if callable(length) else lambda round_, row_id: length
+    return Engine(
+        model,
+        tokenizer or LetterTokenizer("ABCDEFGHIJKLMNOPQRSTUVWXYZ"[: vocab_size - 1]),
+        GuardedDrafter(drafter or NoDrafter(), vocab_size=vocab_size, clock=clock),
+        ScriptedPolicy(script),
+        settings or EngineSettings(),
+        clock=clock,
+        trace=trace,
+    )
+
+
+def finish(engine: Engine, *requests: Request) -> dict[str, Completion]:
+    """Submit, step until idle, check integrity each round; return completions by request id."""
+    for request in requests:
+        engine.submit(request)
+    done: dict[str, Completion] = {}
+    while engine.has_work:
+        for update in engine.step():
+            if update.completion is not None:
+                done[update.request_id] = update.completion
+        engine.check_integrity()
+    return done

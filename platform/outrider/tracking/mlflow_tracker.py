@@ -89,7 +89,6 @@ class MlflowTracker:
 
     def start_run(
         self,
-        *,
         name: str,
         kind: str,
         params: Mapping[str, object],

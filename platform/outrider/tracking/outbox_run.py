@@ -33,16 +33,16 @@ class OutboxRun:
         """Return when the store named the run, or it is known to be away."""
         self._mail.answered.wait(timeout_s)
 
-    def log_window(self, metrics: Mapping[str, float], *, step: int, at_s: float) -> None:
+    def log_window(self, metrics: Mapping[str, float], step: int, at_s: float) -> None:
         self._outbox.put(self._mail, Figures(metrics=finite(metrics), step=step, at_s=at_s))
 
     def log_final(self, metrics: Mapping[str, float]) -> None:
         self.log_window(metrics, step=0, at_s=self._clock.time())
 
-    def log_artifact(self, path: Path, *, folder: str = "") -> None:
+    def log_artifact(self, path: Path, folder: str = "") -> None:
         self._outbox.put(self._mail, FileKept(path=str(path.absolute()), folder=folder))
 
-    def log_text(self, text: str, *, name: str) -> None:
+    def log_text(self, text: str, name: str) -> None:
         self._outbox.put(self._mail, TextKept(text=text, name=name))
 
     def set_tags(self, tags: Mapping[str, str]) -> None:

@@ -78,7 +78,7 @@ class Provenance:
     def to_tags(self) -> dict[str, str]:
         """Dotted names: code.revision, hardware.cpu, packages.torch, ..."""
         tags = flatten(self)
-        return {name: value for name, value in tags.items() if not _is_kind(name)}
+        return {name: value for name, value in tags.items() if value and not _is_kind(name)}
 
 
 def collect(root: Path) -> Provenance:

@@ -25,7 +25,7 @@ class Run(Protocol):
     @property
     def run_id(self) -> str: ...
 
-    def log_window(self, metrics: Mapping[str, float], *, step: int, at_s: float) -> None:
+    def log_window(self, metrics: Mapping[str, float], step: int, at_s: float) -> None:
         """Record one window of figures, all of one `step`, `at_s` seconds after the epoch.
 
         Figures that are not finite are left out: a gap in a series is honest, 1.8e308 is not.
@@ -34,10 +34,10 @@ class Run(Protocol):
     def log_final(self, metrics: Mapping[str, float]) -> None:
         """Record the figures of the whole run."""
 
-    def log_artifact(self, path: Path, *, folder: str = "") -> None:
+    def log_artifact(self, path: Path, folder: str = "") -> None:
         """Keep a copy of a file, in `folder` of the run's artifacts. The file must stay."""
 
-    def log_text(self, text: str, *, name: str) -> None:
+    def log_text(self, text: str, name: str) -> None:
         """Keep `text` as the artifact `name`, for instance `config.yaml`."""
 
     def set_tags(self, tags: Mapping[str, str]) -> None: ...
@@ -51,7 +51,6 @@ class Tracker(Protocol):
 
     def start_run(
         self,
-        *,
         name: str,
         kind: str,
         params: Mapping[str, object],
@@ -72,10 +71,10 @@ class NoRun:
 
     run_id = ""
 
-    def log_window(self, metrics: Mapping[str, float], *, step: int, at_s: float) -> None: ...
+    def log_window(self, metrics: Mapping[str, float], step: int, at_s: float) -> None: ...
     def log_final(self, metrics: Mapping[str, float]) -> None: ...
-    def log_artifact(self, path: Path, *, folder: str = "") -> None: ...
-    def log_text(self, text: str, *, name: str) -> None: ...
+    def log_artifact(self, path: Path, folder: str = "") -> None: ...
+    def log_text(self, text: str, name: str) -> None: ...
     def set_tags(self, tags: Mapping[str, str]) -> None: ...
     def close(self, status: RunStatus) -> None: ...
 
@@ -87,7 +86,6 @@ class NoTracker:
 
     def start_run(
         self,
-        *,
         name: str,
         kind: str,
         params: Mapping[str, object],
