@@ -1,0 +1,115 @@
+"""N-gram where it has a match, else the model: each row goes to one of them, in its place."""
+
+from outrider.config.schema import NgramSettings
+from outrider.core import Request
+from outrider.engine.drafters import Drafted, DraftRow, Offer
+from outrider.engine.drafters.composite import CompositeDrafter
+from outrider.engine.drafters.guarded import GuardedDrafter
+from outrider.engine.drafters.model import ModelDrafter
+from outrider.engine.drafters.ngram import NgramDrafter
+from outrider.engine.drafters.none import NoDrafter
+from outrider.testing import ManualClock, ScriptedModel
+
+VOCAB = 10
+MODEL_TOKEN = 9
+
+
+def row(tokens, row_id):
+    request = Request(request_id=str(row_id), prompt_ids=tuple(tokens))
+    return DraftRow(row_id, request, tokens, lambda logits, drafted: (int(logits.argmax()), None))
+
+
+def guard(drafter):
+    return GuardedDrafter(drafter, vocab_size=VOCAB, clock=ManualClock())
+
+
+def stubborn(num_blocks=64):
+    """A draft model that wants one token only."""
+    logits = [float(token == MODEL_TOKEN) for token in range(VOCAB)]
+    return ScriptedModel(lambda prefix: logits, vocab_size=VOCAB, num_blocks=num_blocks)
+
+
+def ngram():
+    return guard(NgramDrafter(NgramSettings(), None))
+
+
+def composite(first=None, second=None, min_level=2):
+    second = second or guard(ModelDrafter(stubborn(), vocab_size=VOCAB))
+    return CompositeDrafter(first or ngram(), second, min_level=min_level)
+
+
+ROWS = [row([1, 2, 3], 0), row([1, 2, 3, 1, 2], 1), row([4, 5, 4], 2)]
+
+
+class Broken:
+    name = "broken"
+
+    def offer(self, rows, limits):
+        return [Offer("broken", (0,) * limit) for limit in limits]
+
+    def propose(self, rows, lengths):
+        raise RuntimeError("no draft today")
+
+    def release(self, row_id, tokens):
+        raise RuntimeError("nothing is let go")
+
+
+def test_each_row_is_offered_what_suits_it_under_its_maker_s_name():
+    offers = composite().offer(ROWS, [2, 3, 4])
+    assert [offer.name for offer in offers] == ["model", "ngram", "model"]
+    assert [len(offer.levels) for offer in offers] == [2, 3, 4]
+    assert [offer.num_steps for offer in offers] == [1, 0, 1]
+
+
+def test_each_proposal_comes_from_the_offer_s_maker_in_the_order_of_the_rows():
+    drafter = composite()
+    drafter.offer(ROWS, [2, 3, 4])
+    drafted = drafter.propose(ROWS, [2, 3, 4])
+    assert [proposal.tokens for proposal in drafted.proposals] == [[9, 9], [3, 1, 2], [9] * 4]
+    assert drafted.num_steps == 4
+
+
+def test_some_rows_may_be_left_out():
+    drafter = composite()
+    drafter.offer(ROWS, [2, 3, 4])
+    drafted = drafter.propose(ROWS[1:2], [1])
+    assert [proposal.tokens for proposal in drafted.proposals] == [[3]]
+    assert drafted.num_steps == 0
+
+
+def test_a_poor_match_is_better_than_nothing():
+    drafter = composite(second=guard(NoDrafter()))
+    offers = drafter.offer(ROWS, [2, 3, 4])
+    assert [offer.name for offer in offers] == ["none", "ngram", "ngram"]
+    assert drafter.propose(ROWS[2:], [1]).proposals[0].tokens == [5]
+
+
+def test_a_row_that_was_not_offered_now_gets_nothing():
+    drafter = composite()
+    drafter.offer(ROWS, [2, 3, 4])
+    drafter.offer(ROWS[:1], [2])
+    drafted = drafter.propose(ROWS[:2], [2, 2])
+    assert drafted.proposals[0].tokens == [9, 9]
+    assert drafted.proposals[1].tokens == []
+    assert drafted.proposals[1].failure is not None
+
+
+def test_a_failing_model_leaves_the_look_ups_alone():
+    drafter = composite(second=guard(Broken()))
+    drafter.offer(ROWS, [2, 3, 4])
+    proposals = drafter.propose(ROWS, [2, 3, 4]).proposals
+    assert [proposal.tokens for proposal in proposals] == [[], [3, 1, 2], []]
+    assert "no draft today" in proposals[0].failure
+    assert proposals[1].failure is None
+
+
+def test_failures_of_both_are_heard_of():
+    drafter = composite(first=guard(Broken()), second=guard(Broken()))
+    drafter.release(0, [1])
+    assert len(drafter.take_failures()) == 2
+    assert drafter.take_failures() == []
+
+
+def test_an_empty_round_is_fine():
+    assert composite().offer([], []) == []
+    assert composite().propose([], []) == Drafted([], 0)
