@@ -36,6 +36,31 @@ _REACH = 4.0  # doublings over which knots resemble one another
 _FORMAT = 1
 
 
+class CostTable:
+    """Seconds at the knots, rising along tokens and rows as real cost does."""
+
+    def __init__(self, grid: list[list[float]], draft: list[float]) -> None:
+        self._grid = grid  # [rows][tokens]
+        self._draft = draft  # [rows] seconds of one draft step
+        self._curves: dict[int, tuple[list[float], float]] = {}
+
+    def predict_range(self, rows: int, first: int, count: int, draft_steps: int) -> list[float]:
+        """Seconds of rounds of first, first + 1, ... tokens scored: [count], not decreasing."""
+        curve, draft_s = self._curve(rows)
+        return _along(curve, max(first, 1), count, draft_steps * draft_s)
+
+    def _curve(self, rows: int) -> tuple[list[float], float]:
+        """Seconds at TOKENS for this many rows, and of one draft step."""
+        found = self._curves.get(rows)
+        if found is None:
+            low, share = _locate(ROWS, min(rows, ROWS[-1]))
+            pairs = zip(self._grid[low], self._grid[low + 1], strict=True)
+            curve = [a + share * (b - a) for a, b in pairs]
+            draft_s = self._draft[low] + share * (self._draft[low + 1] - self._draft[low])
+            found = self._curves[rows] = (curve, draft_s)
+        return found
+
+
 class CostModel:
     """`identity` says what was measured (hardware, model, draft, dtype, engine version)."""
 
@@ -45,7 +70,7 @@ class CostModel:
         self._log_s = _prior_mean()  # [nodes]
         self._covariance = _prior_covariance(_LEVEL, 1.0)  # [nodes, nodes]
         self._drift = _prior_covariance(_LEVEL_DRIFT, _SHAPE_DRIFT)
-        self._refresh()
+        self._table = _table(self._log_s)
 
     def observe(self, rows: int, tokens: int, draft_steps: int, seconds: float) -> None:
         """Learn from one round. A clock that stood still teaches nothing."""
@@ -63,7 +88,7 @@ class CostModel:
         self._log_s += gain * residual
         self._covariance -= np.outer(gain, spread)
         self.num_observed += 1
-        self._refresh()
+        self._table = _table(self._log_s)
 
     def predict(self, rows: int, tokens: int, draft_steps: int = 0) -> float:
         """Seconds of one round."""
@@ -71,8 +96,16 @@ class CostModel:
 
     def predict_range(self, rows: int, first: int, count: int, draft_steps: int) -> list[float]:
         """Seconds of rounds of first, first + 1, ... tokens scored: [count], not decreasing."""
-        curve, draft_s = self._curve(rows)
-        return _along(curve, max(first, 1), count, draft_steps * draft_s)
+        return self._table.predict_range(rows, first, count, draft_steps)
+
+    def optimistic(self) -> CostTable:
+        """The table with every knot one standard deviation cheaper.
+
+        Deciding by it now and then tries rounds of unknown cost that might pay, and changes
+        nothing where cost is known: otherwise a batch that always drafts one token per row would
+        never learn what none or two would have cost.
+        """
+        return _table(self._log_s - np.sqrt(np.diagonal(self._covariance)))
 
     def save(self, path: Path) -> None:
         """Write the table as JSON, whole or not at all."""
@@ -102,7 +135,7 @@ class CostModel:
         model.num_observed = int(table["num_observed"])
         model._log_s = np.asarray(table["log_seconds"], dtype=np.float64)
         model._covariance = _prior_covariance(0.1, 0.1)
-        model._refresh()
+        model._table = _table(model._log_s)
         return model
 
     def to_dict(self) -> dict[str, object]:
@@ -112,26 +145,6 @@ class CostModel:
             for rows in ROWS
         }
         return {"num_observed": self.num_observed, "seconds": seconds}
-
-    def _refresh(self) -> None:
-        """Seconds at the knots, made to rise along tokens and rows as real cost does."""
-        grid = np.exp(self._log_s[:_NUM_NODES]).reshape(len(ROWS), len(TOKENS))
-        np.maximum.accumulate(grid, axis=1, out=grid)
-        np.maximum.accumulate(grid, axis=0, out=grid)
-        self._grid: list[list[float]] = grid.tolist()
-        self._draft: list[float] = np.exp(self._log_s[_NUM_NODES:]).tolist()
-        self._curves: dict[int, tuple[list[float], float]] = {}
-
-    def _curve(self, rows: int) -> tuple[list[float], float]:
-        """Seconds at TOKENS for this many rows, and of one draft step."""
-        found = self._curves.get(rows)
-        if found is None:
-            low, share = _locate(ROWS, min(rows, ROWS[-1]))
-            pairs = zip(self._grid[low], self._grid[low + 1], strict=True)
-            curve = [a + share * (b - a) for a, b in pairs]
-            draft_s = self._draft[low] + share * (self._draft[low + 1] - self._draft[low])
-            found = self._curves[rows] = (curve, draft_s)
-        return found
 
     def _sensitivity(
         self, rows: int, tokens: int, draft_steps: int
@@ -147,6 +160,13 @@ class CostModel:
         nodes = np.fromiter((n for n, w in weights.items() if w > 0.0), dtype=np.intp)
         shares = np.fromiter((w for w in weights.values() if w > 0.0), dtype=np.float64)
         return nodes, shares * np.exp(self._log_s[nodes])
+
+
+def _table(log_s: Array) -> CostTable:
+    grid = np.exp(log_s[:_NUM_NODES]).reshape(len(ROWS), len(TOKENS))
+    np.maximum.accumulate(grid, axis=1, out=grid)
+    np.maximum.accumulate(grid, axis=0, out=grid)
+    return CostTable(grid.tolist(), np.exp(log_s[_NUM_NODES:]).tolist())
 
 
 def identity_digest(identity: Mapping[str, str]) -> str:
