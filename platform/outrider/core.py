@@ -15,7 +15,7 @@ class UserError(Exception):
     exit_status = 2
 
 
-class Fault(Exception):
+class Fault(Exception):  # noqa: N818 - a fault is not an error of the user's
     """Something that broke while the input was fine: one line that says what. Exit status 1."""
 
     exit_status = 1
@@ -95,6 +95,7 @@ class Request:
     params: SamplingParams = SamplingParams()
     speculation: Speculation = Speculation()
     kind: str = ""  # the user's label, for figures by kind
+    stream: bool = False  # an Update each round, not only at the end
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +168,17 @@ class Completion:
     counters: Counters = field(default_factory=Counters)
     first_token_s: float | None = None  # seconds from submit to the first token
     total_s: float = 0.0  # seconds from submit to the end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """What a round added to one request. `text` never holds the beginning of a stop string."""
+
+    request_id: str
+    token_ids: tuple[int, ...] = ()
+    text: str = ""
+    logprobs: tuple[TokenLogprob, ...] = ()
+    completion: Completion | None = None  # set on the last update
 
 
 class Tokenizer(Protocol):

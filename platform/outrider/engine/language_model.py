@@ -16,7 +16,9 @@ class RowSlice:
     tokens: Sequence[int]  # [n], n >= 1
     past_length: int  # tokens of this row whose KV is valid; anything behind is overwritten
     blocks: Sequence[int]  # block ids, in order; len(blocks) * block_size >= past_length + n
-    num_logits: int  # logits are wanted for the last `num_logits` of `tokens`; 0 for a prefill chunk
+    num_logits: (
+        int  # logits are wanted for the last `num_logits` of `tokens`; 0 for a prefill chunk
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +43,7 @@ class LanguageModel(Protocol):
 
     @property
     def identity(self) -> dict[str, str]:
-        """Runtime, device, dtype, weights digest: what a cost table or a fingerprint is keyed by."""
+        """Runtime, device, dtype, weights digest: what a cost table is keyed by."""
         ...
 
     def forward(self, rows: Sequence[RowSlice]) -> torch.Tensor:

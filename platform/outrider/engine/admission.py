@@ -1,0 +1,66 @@
+"""Which requests the engine can serve at all: refused clearly before they cost anything."""
+
+from __future__ import annotations
+
+from math import inf
+
+from outrider.core import Request, SamplingParams, UserError
+from outrider.engine.language_model import ModelShape
+
+_MOST_LOGPROBS = 20
+_MOST_PENALTY = 2.0
+
+
+def check_request(request: Request, shape: ModelShape, vocab_size: int) -> None:
+    """Raise UserError naming the field where the request can never be served."""
+    num_prompt = len(request.prompt_ids)
+    if num_prompt == 0:
+        raise UserError("prompt: it holds no tokens; give at least one")
+    if num_prompt >= shape.context_length:
+        raise UserError(
+            f"prompt: {num_prompt} tokens do not fit the context of {shape.context_length} tokens "
+            "with at least one to generate; shorten it"
+        )
+    _check_ids("prompt", request.prompt_ids, vocab_size)
+    _check_params(request.params, vocab_size)
+    _check_blocks(num_prompt, request.params, shape)
+
+
+def _check_blocks(num_prompt: int, params: SamplingParams, shape: ModelShape) -> None:
+    longest = min(num_prompt + params.max_tokens, shape.context_length)
+    capacity = shape.num_blocks * shape.block_size
+    if longest > capacity:
+        raise UserError(
+            f"max_tokens: prompt and output need up to {longest} tokens of KV cache, the pool "
+            f"holds {capacity}; lower max_tokens or raise model.kv_blocks"
+        )
+
+
+def _check_ids(field: str, ids: tuple[int, ...], vocab_size: int) -> None:
+    wrong = next((token for token in ids if not 0 <= token < vocab_size), None)
+    if wrong is not None:
+        raise UserError(f"{field}: token id {wrong} is outside the vocabulary of {vocab_size}")
+
+
+def _check_params(params: SamplingParams, vocab_size: int) -> None:
+    allowed = {
+        "temperature": (0.0 <= params.temperature < inf, "0 or more"),
+        "top_p": (0.0 < params.top_p <= 1.0, "above 0 and at most 1"),
+        "top_k": (params.top_k >= 0, "0 (off) or more"),
+        "min_p": (0.0 <= params.min_p <= 1.0, "between 0 and 1"),
+        "max_tokens": (params.max_tokens >= 1, "at least 1"),
+        "min_tokens": (0 <= params.min_tokens <= params.max_tokens, "between 0 and max_tokens"),
+        "presence_penalty": (abs(params.presence_penalty) <= _MOST_PENALTY, "between -2 and 2"),
+        "frequency_penalty": (abs(params.frequency_penalty) <= _MOST_PENALTY, "between -2 and 2"),
+        "repetition_penalty": (0.0 < params.repetition_penalty < inf, "above 0"),
+        "top_logprobs": (
+            params.top_logprobs is None or 0 <= params.top_logprobs <= _MOST_LOGPROBS,
+            f"between 0 and {_MOST_LOGPROBS}",
+        ),
+        "stop": (all(params.stop), "strings of at least one character"),
+    }
+    for field, (is_right, text) in allowed.items():
+        if not is_right:
+            raise UserError(f"{field}: {getattr(params, field)!r} is not {text}")
+    _check_ids("stop_token_ids", params.stop_token_ids, vocab_size)
+    _check_ids("logit_bias", tuple(params.logit_bias), vocab_size)

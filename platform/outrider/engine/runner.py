@@ -1,0 +1,130 @@
+"""A decode loop in its own thread: requests go in from any thread, futures come out."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+from outrider.core import Completion, Fault, FinishReason, Request, Update, UserError
+from outrider.engine.engine import Engine
+
+T = TypeVar("T")
+OnUpdate = Callable[[Update], None]
+
+_LOG = logging.getLogger(__name__)
+
+
+class Runner:
+    """Owns an engine. Every touch of the engine happens on the runner's thread, between rounds."""
+
+    def __init__(self, engine: Engine, *, name: str = "decode") -> None:
+        self._engine = engine
+        self._calls: deque[Callable[[], None]] = deque()
+        self._wake = threading.Condition()
+        self._futures: dict[str, Future[Completion]] = {}
+        self._listeners: dict[str, OnUpdate] = {}
+        self._is_closing = False
+        self._fault: str | None = None
+        self._thread = threading.Thread(target=self._loop, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(self, request: Request, on_update: OnUpdate | None = None) -> Future[Completion]:
+        """Queue a request. Raises UserError at once where it can never be served.
+
+        `on_update` is called on the decode thread: it must be quick and must not raise.
+        """
+        self._engine.check(request)
+        future: Future[Completion] = Future()
+        self._post(lambda: self._start(request, future, on_update))
+        return future
+
+    def cancel(self, request_id: str) -> None:
+        """Free the row and its blocks before the next round; its future gets finish ABORT."""
+        self._post(lambda: self._engine.cancel(request_id))
+
+    def stats(self) -> dict[str, object]:
+        """Counters and state of the engine, as plain data."""
+        return self._ask(self._engine.stats)
+
+    def reset_prefix_cache(self) -> None:
+        self._ask(self._engine.reset_prefix_cache)
+
+    def close(self) -> None:
+        """Stop after the round in hand; what is in flight ends as ABORT."""
+        with self._wake:
+            self._is_closing = True
+            self._wake.notify()
+        self._thread.join()
+
+    def _ask(self, question: Callable[[], T]) -> T:
+        answer: Future[T] = Future()
+        self._post(lambda: answer.set_result(question()))
+        return answer.result()
+
+    def _post(self, call: Callable[[], None]) -> None:
+        with self._wake:
+            if self._fault is not None:
+                raise Fault(self._fault)
+            if self._is_closing:
+                raise Fault("the engine is closed")
+            self._calls.append(call)
+            self._wake.notify()
+
+    def _start(
+        self, request: Request, future: Future[Completion], on_update: OnUpdate | None
+    ) -> None:
+        try:
+            self._engine.submit(request)
+        except UserError as error:
+            future.set_exception(error)
+            return
+        self._futures[request.request_id] = future
+        if on_update is not None:
+            self._listeners[request.request_id] = on_update
+
+    def _loop(self) -> None:
+        try:
+            while self._run_calls():
+                for update in self._engine.step():
+                    self._deliver(update)
+            self._abandon(FinishReason.ABORT, "the engine was closed")
+        except Exception as error:  # noqa: BLE001 - fail the requests rather than hang them
+            _LOG.exception("the decode loop stopped")
+            self._fault = f"the decode loop stopped: {type(error).__name__}: {error}"
+            self._abandon(FinishReason.ERROR, self._fault)
+
+    def _run_calls(self) -> bool:
+        """Run what was posted, waiting while there is nothing to decode; False to stop."""
+        with self._wake:
+            while not (self._calls or self._is_closing or self._engine.has_work):
+                self._wake.wait()
+            calls, self._calls = self._calls, deque()
+            is_closing = self._is_closing
+        for call in calls:
+            call()
+        return not is_closing
+
+    def _deliver(self, update: Update) -> None:
+        listener = self._listeners.get(update.request_id)
+        if listener is not None:
+            listener(update)
+        if update.completion is not None:
+            self._listeners.pop(update.request_id, None)
+            self._futures.pop(update.request_id).set_result(update.completion)
+
+    def _abandon(self, reason: FinishReason, why: str) -> None:
+        with self._wake:
+            calls, self._calls = self._calls, deque()
+        for call in calls:  # late submissions: they end like the others
+            call()
+        for request_id, future in self._futures.items():
+            future.set_result(
+                Completion(
+                    request_id=request_id, token_ids=(), text="", finish_reason=reason, error=why
+                )
+            )
+        self._futures.clear()
