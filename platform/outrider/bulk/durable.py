@@ -1,0 +1,66 @@
+"""Writing so that it stays written: sync, exclusive final names, folders synced too."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from outrider.core import Fault
+
+
+@contextmanager
+def disk_faults(path: Path) -> Iterator[None]:
+    """Turn an OSError (full disk, no permission, quota) into one line that names the file."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise Fault(
+            f"cannot write {path}: {reason}. What is done is kept: mend this and run the same"
+            " command again"
+        ) from error
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A binary file that takes the place of `path`, whole and synced, when the block ends well."""
+    unfinished = path.with_name(path.name + ".tmp")
+    with disk_faults(path):
+        try:
+            with unfinished.open("wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            unfinished.replace(path)
+        except BaseException:
+            with suppress(OSError):
+                unfinished.unlink(missing_ok=True)
+            raise
+        sync_folder(path.parent)
+
+
+def publish(unfinished: Path, final: Path) -> bool:
+    """Give a synced file its final name unless that is taken: the first writer wins.
+
+    `os.link` fails where the name exists, so a worker thought dead can never change a part.
+    Returns whether it was us. The unfinished name is gone afterwards either way.
+    """
+    try:
+        os.link(unfinished, final)
+        won = True
+    except FileExistsError:
+        won = False
+    unfinished.unlink(missing_ok=True)
+    sync_folder(final.parent)
+    return won
+
+
+def sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

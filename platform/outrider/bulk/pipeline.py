@@ -1,0 +1,346 @@
+"""The job's driver: index -> manifest -> Ray Data -> record -> assemble -> report."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing as closing_iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from outrider.bulk.assemble import Assembled, assemble
+from outrider.bulk.folder import JobFolder, Task, open_job, settle
+from outrider.bulk.index import Index, build_index
+from outrider.bulk.live import Tally, read_tally
+from outrider.bulk.manifest import Identity, Manifest, Session
+from outrider.bulk.parts import PartState
+from outrider.bulk.ports import EngineFactory
+from outrider.bulk.progress import Pace, ProgressView
+from outrider.bulk.report import (
+    Report,
+    kind_reports,
+    load_report,
+    parity_report,
+    total_report,
+)
+from outrider.bulk.worker import WorkOrder
+from outrider.config.schema import BulkJob
+from outrider.core import Clock, Fault, SystemClock, UserError
+from outrider.tracking.fingerprint import plain
+from outrider.tracking.lifecycle import closing, status_of, terminate_as_exception
+from outrider.tracking.tracker import NoTracker, Run, RunStatus, Tracker
+
+POLL_S = 0.5
+SAVE_EVERY_S = 1.0
+SAVE_SHARE = 20  # a save may cost at most one part in this many of the driver's time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """What decodes: `settings` is what was fingerprinted, `model` the name that answers carry."""
+
+    fingerprint: str
+    settings: Mapping[str, Any]
+    model: str
+    conditions: Mapping[str, Any] = field(default_factory=dict)  # go into the report as they are
+    params: Mapping[str, Any] = field(default_factory=dict)  # further parameters of the run
+    tags: Mapping[str, str] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)  # artifact name -> text
+
+
+def run_job(
+    job: BulkJob,
+    *,
+    make_engine: EngineFactory,
+    release: Release,
+    tracker: Tracker | None = None,
+    clock: Clock | None = None,
+    console: Console | None = None,
+) -> Report:
+    """Do the whole job, or what is left of it, and return its report.
+
+    Raises UserError (exit 2) and Fault (exit 1) with one line; KeyboardInterrupt (130) and
+    `tracking.lifecycle.Terminated` (143) after the run was closed as KILLED. In every case what
+    was done is kept and the same command goes on from there.
+    """
+    check_settings(job)
+    driver = _Driver(
+        job,
+        JobFolder(Path(job.bulk.job_dir).absolute()),
+        release,
+        make_engine,
+        tracker or NoTracker(),
+        clock or SystemClock(),
+        console or Console(stderr=True),
+    )
+    with terminate_as_exception(), driver.folder.locked():
+        return driver.run()
+
+
+def check_settings(job: BulkJob) -> None:
+    """Refuse figures that can't be, before anything is touched."""
+    least = {"shard_rows": 1, "num_workers": 1, "cpus_per_worker": 0, "limit": 0}
+    for name, lowest in least.items():
+        value = getattr(job.bulk, name)
+        if value < lowest:
+            raise UserError(f"bulk.{name} must be at least {lowest}, got {value}")
+    if not job.bulk.job_dir:
+        raise UserError("bulk.job_dir is empty: name a folder for the job")
+
+
+@dataclass(slots=True)
+class _Driver:
+    job: BulkJob
+    folder: JobFolder
+    release: Release
+    make_engine: EngineFactory
+    tracker: Tracker
+    clock: Clock
+    console: Console
+
+    def run(self) -> Report:
+        began = self.clock.monotonic()
+        index = self._index()
+        manifest = open_job(
+            self.folder,
+            self._identity(index),
+            new_attempt=self.job.bulk.new_attempt,
+            now=self.clock.time(),
+        )
+        tasks = settle(self.folder, manifest, index)
+        if not tasks and self._is_whole():
+            return load_report(self.folder.report)
+        session = Session(began=self.clock.time(), fingerprint=self.release.fingerprint)
+        manifest.sessions.append(session)
+        with closing(self._start_run(manifest)) as run, self._timed(manifest, session, began):
+            session.run_id = run.run_id
+            manifest.save()
+            if tasks:
+                self._decode(manifest, index, tasks, run)
+            return self._finish(manifest, session, began, run)
+
+    def _is_whole(self) -> bool:
+        outputs = [self.folder.output, self.folder.errors, self.folder.report]
+        if self.job.bulk.parquet:
+            outputs.append(self.folder.table)
+        return all(path.exists() for path in outputs)
+
+    def _index(self) -> Index:
+        bulk = self.job.bulk
+        source = Path(bulk.input).absolute()
+        return build_index(
+            source, self.folder.scratch, shard_rows=bulk.shard_rows, limit=bulk.limit
+        )
+
+    def _identity(self, index: Index) -> Identity:
+        bulk = self.job.bulk
+        layout = {"shard_rows": bulk.shard_rows, "limit": bulk.limit, "baseline": bulk.baseline}
+        settings = {**self.release.settings, "bulk": layout}
+        return Identity(
+            fingerprint=self.release.fingerprint,
+            settings=_plain_mapping(settings),
+            input_path=str(Path(bulk.input).absolute()),
+            input_digest=index.digest,
+            num_rows=index.num_rows,
+            num_shards=index.num_shards,
+        )
+
+    def _start_run(self, manifest: Manifest) -> Run:
+        identity = manifest.identity
+        params = {
+            **identity.settings,
+            **self.release.params,
+            "fingerprint": identity.fingerprint,
+            "input": {"path": identity.input_path, "digest": identity.input_digest},
+        }
+        run = self.tracker.start_run(
+            name=f"bulk {self.folder.root.name}", kind="bulk", params=params, tags=self.release.tags
+        )
+        for name, text in self.release.texts.items():
+            run.log_text(text, name=name)
+        return run
+
+    @contextmanager
+    def _timed(self, manifest: Manifest, session: Session, began: float) -> Iterator[None]:
+        """Write down how the session ended and how long it took, however it ends."""
+        status = RunStatus.FINISHED
+        try:
+            yield
+        except BaseException as error:
+            status = status_of(error)
+            raise
+        finally:
+            session.status = str(status)
+            session.duration_s = self.clock.monotonic() - began
+            manifest.save()
+
+    def _decode(self, manifest: Manifest, index: Index, tasks: list[Task], run: Run) -> None:
+        from outrider.bulk.ray_stream import ray_session, stream_records  # Ray takes a second
+
+        order = WorkOrder(
+            job=self.job,
+            root=str(self.folder.root),
+            index=index,
+            fingerprint=self.release.fingerprint,
+            model=self.release.model,
+            make_engine=self.make_engine,
+        )
+        book = _Book(manifest, self.clock, run, self.job.tracking.window_s)
+        pace = Pace(index.num_rows, _num_settled(manifest, tasks), self.clock.monotonic())
+        with ProgressView(self.console, self.clock) as view, ray_session(self.job.bulk):
+            view.say(f"{len(tasks)} of {index.num_shards} shards to do")
+            records = stream_records(order, tasks)
+            with closing_iterator(_polled(records, len(tasks))) as polled:
+                for record in polled:
+                    tally = read_tally(self.folder.live)
+                    if record is not None:
+                        book.enter(record)
+                    book.window(tally)
+                    num_recorded = manifest.num_done + manifest.num_failed
+                    view.show(pace.glance(tally, num_recorded, self.clock.monotonic()))
+            book.window(read_tally(self.folder.live), last=True)
+        manifest.save()
+
+    def _finish(self, manifest: Manifest, session: Session, began: float, run: Run) -> Report:
+        made = assemble(self.folder, manifest, parquet=self.job.bulk.parquet)
+        session.duration_s = self.clock.monotonic() - began
+        report = self._report(manifest, made, run)
+        report.save(self.folder.report)
+        run.log_final(report.metrics())
+        session.status = str(RunStatus.FINISHED)
+        manifest.save()
+        for path in (self.folder.report, self.folder.manifest, self.folder.errors):
+            run.log_artifact(path)
+        return report
+
+    def _report(self, manifest: Manifest, made: Assembled, run: Run) -> Report:
+        identity = manifest.identity
+        files = {"output": self.folder.output, "errors": self.folder.errors}
+        if self.job.bulk.parquet:
+            files["table"] = self.folder.table
+        files["report"] = self.folder.report
+        return Report(
+            num_rows=identity.num_rows,
+            num_rows_done=made.num_done,
+            num_rows_failed=made.num_failed,
+            errors_by_code=dict(sorted(made.errors.items())),
+            total=total_report(made.figures),
+            by_kind=kind_reports(made.figures),
+            parity=parity_report(made.figures, self.job.bulk.near_tie),
+            duration_s=sum(session.duration_s for session in manifest.sessions),
+            num_sessions=len(manifest.sessions),
+            fingerprint=identity.fingerprint,
+            fingerprints=_fingerprints(manifest),
+            input={"path": identity.input_path, "digest": identity.input_digest},
+            run_id=run.run_id,
+            open_command=self.tracker.open_command,
+            files={name: str(path) for name, path in files.items()},
+            conditions=_plain_mapping(self.release.conditions),
+        )
+
+
+def _fingerprints(manifest: Manifest) -> list[str]:
+    """Of the releases whose rows count, in the order in which they came."""
+    used = {f for state in manifest.shards.values() for f in state.fingerprints}
+    return [fingerprint for fingerprint in manifest.configurations if fingerprint in used]
+
+
+def _plain_mapping(value: Mapping[str, Any]) -> dict[str, Any]:
+    found = plain(value)
+    assert isinstance(found, dict)
+    return found
+
+
+def _num_settled(manifest: Manifest, tasks: Sequence[Task]) -> int:
+    """Rows in parts that this run leaves alone."""
+    open_shards = {task.shard for task in tasks}
+    return sum(
+        state.num_done + state.num_failed
+        for shard, state in manifest.shards.items()
+        if shard not in open_shards
+    )
+
+
+class _Book:
+    """Enters records in the manifest and windows in the run."""
+
+    def __init__(self, manifest: Manifest, clock: Clock, run: Run, window_s: float) -> None:
+        self._manifest = manifest
+        self._clock = clock
+        self._run = run
+        self._window_s = window_s
+        self._began = self._window_began = clock.monotonic()
+        self._next_save = self._began
+        self._before = Tally()
+
+    def enter(self, record: Mapping[str, Any]) -> None:
+        """A part's record; or the worker's reason to stop the job."""
+        if "user_error" in record:
+            raise UserError(record["user_error"])
+        if "fault" in record:
+            raise Fault(record["fault"])
+        self._manifest.record(record["shard"], PartState.from_dict(record["state"]))
+        now = self._clock.monotonic()
+        if now >= self._next_save:
+            self._manifest.save()
+            cost = self._clock.monotonic() - now
+            self._next_save = now + max(SAVE_EVERY_S, SAVE_SHARE * cost)
+
+    def window(self, tally: Tally, *, last: bool = False) -> None:
+        """One point of the series per window; its step is whole seconds since decoding began."""
+        now = self._clock.monotonic()
+        span = now - self._window_began
+        if span < self._window_s and not (last and span > 0):
+            return
+        done = tally.since(self._before)
+        metrics = {
+            "window.tok_s": done.emitted / span,
+            "window.tok_s.speculative": done.speculative / span,
+            "window.num_rows": float(done.num_rows),
+        }
+        if done.evaluated:
+            metrics["window.acceptance_ratio"] = done.accepted / done.evaluated
+        self._run.log_window(metrics, step=round(now - self._began), at_s=self._clock.time())
+        self._window_began, self._before = now, tally
+
+
+def _polled(
+    records: Iterator[dict[str, Any]], num_expected: int
+) -> Generator[dict[str, Any] | None, None, None]:
+    """Records as they come, and None every `POLL_S` in between, so that the view stays alive.
+
+    Ray is listened to in a thread of its own: the main thread stays open to signals.
+    """
+    heard: queue.Queue[dict[str, Any] | Exception | None] = queue.Queue()
+
+    def listen() -> None:
+        try:
+            for record in records:
+                heard.put(record)
+            heard.put(None)
+        except Exception as error:  # noqa: BLE001  (raised again in the main thread)
+            heard.put(error)
+
+    threading.Thread(target=listen, name="ray records", daemon=True).start()
+    while num_expected:
+        try:
+            item = heard.get(timeout=POLL_S)
+        except queue.Empty:
+            yield None
+            continue
+        if isinstance(item, Exception):
+            raise Fault(f"Ray gave up: {_first_line(item)}") from item
+        if item is None:
+            raise Fault("Ray ended with shards undone: run the same command again")
+        num_expected -= 1
+        yield item
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0] if lines else 'no reason given'}"

@@ -1,0 +1,150 @@
+"""Ray Data as the job uses it: shard tasks stream in, engine actors work, records stream out.
+
+Facts about Ray 2.60 that this relies on: actors of a pool are restarted and their tasks repeated
+without limit unless told otherwise; a read task may yield many blocks, and with a target block
+size of one byte each row is a block of its own, so that every shard is a task of its own and its
+record arrives as soon as it is there; backpressure bounds the blocks in flight.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+import pyarrow as pa
+import ray
+import ray.data
+from ray.data import ActorPoolStrategy, DataContext, Datasource, ReadTask
+from ray.data.block import BlockMetadata
+
+from outrider.bulk.folder import Task
+from outrider.bulk.worker import ShardWorker, WorkOrder
+from outrider.config.schema import Baseline, BulkSettings
+from outrider.core import Fault
+
+TASKS_PER_READ = 256
+OBJECT_STORE_BYTES = 128 * 2**20  # tasks and records are a few hundred bytes each
+NOISY = ("ray", "ray.data", "ray._private.worker")
+
+
+def num_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def cpus_per_worker(settings: BulkSettings, cores: int) -> int:
+    """Ray CPUs and threads of one worker."""
+    return settings.cpus_per_worker or max(1, cores // settings.num_workers)
+
+
+@contextmanager
+def ray_session(settings: BulkSettings) -> Iterator[None]:
+    """A private Ray on loopback, or the cluster that RAY_ADDRESS names; left at the end."""
+    if ray.is_initialized():  # the caller's own
+        yield
+        return
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+    if "RAY_ADDRESS" not in os.environ:
+        cpus = cpus_per_worker(settings, num_cores()) * settings.num_workers
+        options |= {
+            "num_cpus": max(num_cores(), cpus),
+            "include_dashboard": False,
+            "object_store_memory": OBJECT_STORE_BYTES,
+            "_node_ip_address": "127.0.0.1",
+        }
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    with _signals_kept():
+        try:
+            ray.init(**options)
+        except (RuntimeError, ConnectionError, ValueError, OSError) as error:
+            raise Fault(f"Ray does not start: {str(error).splitlines()[0]}") from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+@contextmanager
+def _signals_kept() -> Iterator[None]:
+    """`ray.init` puts a SIGTERM handler of its own; ours comes back."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+class TaskSource(Datasource):
+    """The shards to do, as a Ray Data source that is read lazily."""
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self._tasks = tasks
+
+    def get_name(self) -> str:
+        return "Shards"
+
+    def estimate_inmemory_data_size(self) -> int | None:
+        return None
+
+    def get_read_tasks(
+        self, parallelism: int, per_task_row_limit: int | None = None, data_context: Any = None
+    ) -> list[ReadTask]:
+        starts = range(0, len(self._tasks), TASKS_PER_READ)
+        return [_read_task(self._tasks[start : start + TASKS_PER_READ]) for start in starts]
+
+
+def _read_task(tasks: Sequence[Task]) -> ReadTask:
+    lines = [json.dumps(asdict(task)) for task in tasks]
+    metadata = BlockMetadata(
+        num_rows=len(lines), size_bytes=None, input_files=None, exec_stats=None
+    )
+    blocks: Callable[[], Iterator[pa.Table]] = lambda: (  # noqa: E731  (pickled by value)
+        pa.table({"task": [line]}) for line in lines
+    )
+    return ReadTask(blocks, metadata)
+
+
+def stream_records(order: WorkOrder, tasks: Sequence[Task]) -> Iterator[dict[str, Any]]:
+    """Run the tasks on the pool; yield each record as it comes, in any order."""
+    settings = order.job.bulk
+    _quiet_ray_data()
+    in_flight = 1 if settings.baseline is Baseline.ALL else 2
+    pool = ActorPoolStrategy(
+        size=min(settings.num_workers, len(tasks)),
+        max_tasks_in_flight_per_actor=2,  # the next shard waits at the worker
+        max_concurrent_calls_per_actor=in_flight,  # two: the batch never drains at a shard's end
+        enable_true_multi_threading=True,
+    )
+    reads = -(-len(tasks) // TASKS_PER_READ)
+    dataset = ray.data.read_datasource(
+        TaskSource(tasks), num_cpus=0, override_num_blocks=reads
+    ).map_batches(
+        ShardWorker,
+        fn_constructor_args=[order],
+        batch_size=None,
+        num_cpus=cpus_per_worker(settings, num_cores()),
+        compute=pool,
+    )
+    for batch in dataset.iter_batches(batch_size=None, prefetch_batches=0):
+        for record in batch["record"]:
+            yield json.loads(str(record))
+
+
+def _quiet_ray_data() -> None:
+    context = DataContext.get_current()
+    context.enable_progress_bars = False
+    context.enable_operator_progress_bars = False
+    context.target_max_block_size = 1
+    context.execution_no_progress_timeout_s = -1  # a long shard of a slow model is no hang
+    for name in NOISY:
+        logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -1,0 +1,89 @@
+"""The closing screen: what was done, what speculation gained, where things are. 80 columns."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from outrider.bulk.progress import duration
+from outrider.bulk.report import KindReport, ParityReport, Report
+
+WIDTH = 80
+NOTHING = "-"
+SHORT = 12  # characters of a fingerprint that are shown
+
+
+def show_report(report: Report, console: Console) -> None:
+    """Print one screen."""
+    console.print()
+    console.print(_headline(report))
+    console.print()
+    console.print(_table(report))
+    if report.parity is not None:
+        console.print(_parity(report.parity), highlight=False)
+    console.print()
+    console.print(_facts(report), soft_wrap=True)
+
+
+def _headline(report: Report) -> Text:
+    failed = report.num_rows_failed
+    line = Text(f"{report.num_rows_done} rows done", style="bold green")
+    line.append(f", {failed} failed", style="bold red" if failed else "dim")
+    line.append(f" in {duration(report.duration_s)}", style="dim")
+    if report.num_sessions > 1:
+        line.append(f", {report.num_sessions} runs", style="dim")
+    return line
+
+
+def _table(report: Report) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("kind", max_width=16, overflow="ellipsis", no_wrap=True)
+    for name in ("rows", "plain", "spec.", "gain", "accepted", "draft", "per round"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_row("", "", "tok/s", "tok/s", "", "of tested", "tokens", "tokens", style="dim")
+    kinds = report.by_kind if len(report.by_kind) > 1 else []
+    for kind in kinds:
+        table.add_row(*_cells(kind, kind.kind or "(none)"))
+    table.add_row(*_cells(report.total, "all"), style="bold")
+    return table
+
+
+def _cells(kind: KindReport, name: str) -> list[str]:
+    arm = kind.speculative
+    return [
+        name,
+        str(arm.num_rows),
+        _number(None if kind.plain is None else kind.plain.tok_s, "{:.1f}"),
+        _number(arm.tok_s, "{:.1f}"),
+        _number(kind.speedup_ratio, "{:.2f} x"),
+        _number(arm.acceptance_ratio, "{:.0%}"),
+        _number(arm.mean_draft_length, "{:.1f}"),
+        _number(arm.tokens_per_round, "{:.2f}"),
+    ]
+
+
+def _number(value: float | None, form: str) -> str:
+    return NOTHING if value is None else form.format(value)
+
+
+def _parity(parity: ParityReport) -> Text:
+    line = Text(f"\nparity with plain decoding: {parity.compared} compared, ")
+    style = "bold red" if parity.mismatches else "bold green"
+    line.append(f"{parity.mismatches} mismatches", style=style)
+    line.append(f", {parity.near_ties} near ties")
+    return line
+
+
+def _facts(report: Report) -> Table:
+    facts = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    facts.add_column(style="dim", no_wrap=True)
+    facts.add_column(overflow="fold")
+    for name, path in report.files.items():
+        facts.add_row(name, path)
+    facts.add_row("fingerprint", ", ".join(f[:SHORT] for f in report.fingerprints))
+    if report.run_id:
+        facts.add_row("MLflow run", report.run_id)
+    if report.open_command:
+        facts.add_row("open it with", report.open_command)
+    return facts
