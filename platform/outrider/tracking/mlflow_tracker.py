@@ -39,7 +39,7 @@ KEY_TAG = "outrider.key"  # ours, known before MLflow's run id is
 KIND_TAG = "outrider.kind"
 MAX_BATCH = 100  # params or tags of one call
 SCHEMA_WAIT_S = 120.0  # another process creates the schema: about 5 s
-START_WAIT_S = 60.0
+START_WAIT_S = 120.0  # a store that is away answers sooner
 # Errors that come back however often the same entry is sent.
 LASTING = frozenset({"INVALID_PARAMETER_VALUE", "BAD_REQUEST", "RESOURCE_DOES_NOT_EXIST"})
 CHATTY = ("mlflow", "alembic")

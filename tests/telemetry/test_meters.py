@@ -1,0 +1,54 @@
+"""One name for one figure, and ratios that follow from counters."""
+
+from __future__ import annotations
+
+import re
+
+from outrider.core import Counters
+from outrider.telemetry import meters
+
+
+def test_names_tell_what_they_measure() -> None:
+    for meter in meters.METERS.values():
+        assert re.fullmatch(r"[a-z][a-z_]*", meter.name)
+        assert meter.help.endswith(".")
+        if meter.unit == "seconds":
+            assert meter.name.endswith("_s")
+        if meter.name.endswith("_ratio"):
+            assert meter.unit == "1"
+
+
+def test_each_name_is_given_once() -> None:
+    defined = [item for item in vars(meters).values() if isinstance(item, meters.Meter)]
+    assert len({meter.name for meter in defined}) == len(defined) == len(meters.METERS)
+
+
+def test_figures_follow_from_counters() -> None:
+    counters = Counters(
+        drafted=40,
+        evaluated=30,
+        accepted=20,
+        emitted=29,
+        cropped=1,
+        num_rounds=10,
+        num_draft_rounds=8,
+    )
+    figures = meters.figures_of(counters)
+    assert figures["acceptance_ratio"] == 0.5
+    assert figures["tested_acceptance_ratio"] == 20 / 30
+    assert figures["mean_draft_length"] == 4.0
+    assert figures["tokens_per_round"] == 2.9
+    assert figures["draft_rounds_ratio"] == 0.8
+    assert figures.keys() <= meters.METERS.keys()
+
+
+def test_plain_decoding_has_no_acceptance() -> None:
+    figures = meters.figures_of(Counters(emitted=5, num_rounds=5))
+    assert "acceptance_ratio" not in figures
+    assert figures["mean_draft_length"] == 0.0
+    assert figures["tokens_per_round"] == 1.0
+
+
+def test_a_figure_of_one_kind_is_grouped_under_its_name() -> None:
+    assert meters.SPEEDUP_RATIO.of("chat") == "speedup_ratio/chat"
+    assert meters.SPEEDUP_RATIO.of("") == "speedup_ratio"

@@ -1,0 +1,116 @@
+"""A run ends as FINISHED, FAILED or KILLED, whatever ends its job."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from outrider.testing import MemoryRun, MemoryTracker
+from outrider.tracking.lifecycle import Terminated, closing, terminate_as_exception
+from outrider.tracking.tracker import RunStatus
+
+
+def new_run() -> MemoryRun:
+    return MemoryTracker().start_run("name", "test", {})
+
+
+def send(number: int) -> None:
+    os.kill(os.getpid(), number)
+
+
+def exit_with(code: int | str | None) -> Callable[[], None]:
+    def leave() -> None:
+        raise SystemExit(code)
+
+    return leave
+
+
+def fail() -> None:
+    raise ValueError("broken")
+
+
+@pytest.mark.parametrize(
+    ("ending", "error", "status"),
+    [
+        (lambda: send(signal.SIGTERM), Terminated, RunStatus.KILLED),
+        (lambda: send(signal.SIGINT), KeyboardInterrupt, RunStatus.KILLED),
+        (fail, ValueError, RunStatus.FAILED),
+        (exit_with(0), SystemExit, RunStatus.FINISHED),
+        (exit_with(None), SystemExit, RunStatus.FINISHED),
+        (exit_with(1), SystemExit, RunStatus.FAILED),
+        (exit_with("message"), SystemExit, RunStatus.FAILED),
+        (exit_with(143), SystemExit, RunStatus.KILLED),
+        (exit_with(signal.SIGTERM), SystemExit, RunStatus.KILLED),  # what Ray's handler does
+    ],
+)
+def test_the_status_tells_how_the_job_ended(
+    ending: Callable[[], None], error: type[BaseException], status: RunStatus
+) -> None:
+    """P14: SIGTERM and Ctrl-C are KILLED, an exception is FAILED."""
+    run = new_run()
+    with pytest.raises(error), terminate_as_exception(), closing(run):
+        ending()
+    assert run.status is status
+
+
+def test_a_job_that_comes_to_its_end_is_finished() -> None:
+    run = new_run()
+    with terminate_as_exception(), closing(run) as same:
+        assert same is run
+        assert run.status is None
+    assert run.status is RunStatus.FINISHED
+
+
+@pytest.mark.parametrize("first", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_does_not_break_the_closing(first: int, second: int) -> None:
+    class SlowRun(MemoryRun):
+        def close(self, status: RunStatus) -> None:
+            send(second)
+            super().close(status)
+
+    run = SlowRun("id", "name", "test", {}, {})
+    with pytest.raises((Terminated, KeyboardInterrupt)), terminate_as_exception(), closing(run):
+        send(first)
+    assert run.status is RunStatus.KILLED
+
+
+def test_a_signal_while_closing_a_finished_run_is_not_lost() -> None:
+    class InterruptedRun(MemoryRun):
+        def close(self, status: RunStatus) -> None:
+            super().close(status)
+            if self.num_closes == 0:
+                self.num_closes += 1
+                send(signal.SIGTERM)
+
+        num_closes = 0
+
+    run = InterruptedRun("id", "name", "test", {}, {})
+    with pytest.raises(Terminated), terminate_as_exception(), closing(run):
+        pass
+    assert run.status is RunStatus.FINISHED
+
+
+def test_handlers_from_before_come_back() -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
+    with pytest.raises(Terminated), terminate_as_exception():
+        send(signal.SIGTERM)
+    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before
+
+
+def test_another_thread_puts_no_handler() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    seen: list[object] = []
+
+    def work() -> None:
+        with terminate_as_exception():
+            seen.append(signal.getsignal(signal.SIGTERM))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [before]
