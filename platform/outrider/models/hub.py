@@ -11,8 +11,10 @@ from outrider.core import Fault, UserError
 from outrider.models.digest import verify_sha256
 from outrider.models.source import HubSource
 
-TEXT_PATTERNS = ("*.json", "*.jinja", "tokenizer.model", "merges.txt", "vocab.txt")
-WEIGHT_PATTERN = "*.safetensors"
+PATTERNS = (
+    *("*.safetensors", "*.json", "*.jinja"),
+    *("tokenizer.model", "merges.txt", "vocab.txt"),
+)
 """No `.bin`, `.pt` or `.py` is ever asked for."""
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -28,12 +30,16 @@ def fetch_snapshot(
     this user), Fault when the network fails.
     """
     snapshot = _download(source, downloads, endpoint)
-    wanted = (source.member,) if source.member else (WEIGHT_PATTERN, *TEXT_PATTERNS)
-    for pattern in wanted:
-        for found in snapshot.glob(pattern):
-            _place(found, folder / found.name)
-    if source.member and not (folder / Path(source.member).name).exists():
+    for found in _wanted(source, snapshot):
+        _place(found, folder / found.name)
+
+
+def _wanted(source: HubSource, snapshot: Path) -> list[Path]:
+    if source.member is None:
+        return [path for pattern in PATTERNS for path in snapshot.glob(pattern)]
+    if not (snapshot / source.member).exists():
         raise UserError(f"model.source: {source.repository} has no file {source.member}")
+    return [snapshot / source.member]
 
 
 def _download(source: HubSource, downloads: Path, endpoint: str | None) -> Path:
@@ -48,7 +54,7 @@ def _download(source: HubSource, downloads: Path, endpoint: str | None) -> Path:
                 revision=source.revision,
                 cache_dir=downloads,
                 endpoint=endpoint,
-                allow_patterns=[source.member or WEIGHT_PATTERN, *TEXT_PATTERNS],
+                allow_patterns=[source.member] if source.member else list(PATTERNS),
             )
         )
     except LocalEntryNotFoundError as error:

@@ -125,16 +125,12 @@ def same_vocabulary(target: Tokenizer, draft: Tokenizer) -> None:
     if ours == theirs:
         return
     differing = [token for token in {*ours, *theirs} if ours.get(token) != theirs.get(token)]
-    first = min(differing, key=lambda token: min(_ids(token, ours, theirs)))
+    first = min(differing, key=lambda token: (ours.get(token, len(ours)), theirs.get(token, 0)))
     raise UserError(
         f"draft.model.source: {len(differing)} tokens of the draft differ from the target's; the "
         f"first is {first!r}: {_id_text(first, ours)} in the target, {_id_text(first, theirs)} in "
         "the draft; choose a draft of the same family"
     )
-
-
-def _ids(token: str, *vocabularies: Mapping[str, int]) -> list[int]:
-    return [vocabulary[token] for vocabulary in vocabularies if token in vocabulary]
 
 
 def _id_text(token: str, vocabulary: Mapping[str, int]) -> str:
