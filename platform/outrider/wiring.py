@@ -1,0 +1,237 @@
+"""Settings -> objects. The one module that knows all parts; it decides nothing."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+from rich.console import Console
+
+from outrider.bulk.pipeline import Release, run_job
+from outrider.bulk.ports import ChatTokenizer, Decoder
+from outrider.bulk.ray_stream import cpus_per_worker, num_cores
+from outrider.bulk.screen import show_report
+from outrider.bulk.trace import RoundTrace, TracedDecoder, trace_name
+from outrider.config.folders import SHIPPED
+from outrider.config.schema import (
+    BenchJob,
+    BulkJob,
+    DraftSettings,
+    EngineSettings,
+    ModelSettings,
+    TrackingSettings,
+)
+from outrider.config.typed import plain
+from outrider.core import Fault, SystemClock, UserError
+from outrider.engine.cost import CostModel
+from outrider.engine.drafters import SafeDrafter
+from outrider.engine.drafters.factory import open_drafter
+from outrider.engine.engine import Engine
+from outrider.engine.language_model import LanguageModel
+from outrider.engine.runner import Runner
+from outrider.engine.runtimes import open_model
+from outrider.engine.speculation import SpeculationPolicy
+from outrider.models import HfTokenizer, ModelFiles, default_cache_dir, resolve, same_vocabulary
+from outrider.models.cache import Notice
+from outrider.tracking.fingerprint import fingerprint
+from outrider.tracking.mlflow_tracker import MlflowTracker
+from outrider.tracking.provenance import Provenance, collect, hardware
+from outrider.tracking.store_uri import sqlite_uri
+from outrider.tracking.tracker import NoTracker, Tracker
+
+REPOSITORY = SHIPPED.parent
+RUNS = REPOSITORY / "runs"
+# How fast and where a release runs is not what it is: a job may go on with other resources.
+RESOURCES = {
+    "model": ("source", "num_threads", "kv_blocks", "block_size"),
+    "engine": ("max_rows", "max_round_tokens", "prefix_caching", "trace"),
+}
+
+_LOG = logging.getLogger(__name__)
+
+
+def bulk(settings: BulkJob, words: Sequence[str] = ()) -> int:
+    """Run one bulk job and show its report. `words`: the overrides that the user typed."""
+    notices, screen = Console(stderr=True), Console()
+    if not Path(settings.bulk.input).exists():  # before a model is fetched for it
+        raise UserError(f"bulk.input: no file {settings.bulk.input}")
+
+    def notice(line: str) -> None:
+        notices.print(line, highlight=False, markup=False, soft_wrap=True)
+
+    cache_dir = default_cache_dir(os.environ)
+    target = resolve(settings.model.source, cache_dir=cache_dir, notice=notice)
+    draft = None
+    if settings.draft.model is not None:
+        draft = resolve(settings.draft.model.source, cache_dir=cache_dir, notice=notice)
+    report = run_job(
+        settings,
+        make_engine=engine_recipe(settings, cache_dir),
+        release=release(settings, target, draft, collect(REPOSITORY), words),
+        tracker=tracker(settings.tracking),
+        console=notices,
+    )
+    show_report(report, screen)
+    return 0
+
+
+def bench(settings: BenchJob) -> int:
+    """Measure the figures."""
+    raise Fault("the figures are not built yet")
+
+
+def tracker(settings: TrackingSettings) -> Tracker:
+    if not settings.enabled:
+        return NoTracker()
+    return MlflowTracker(
+        uri=settings.uri or sqlite_uri(RUNS / "outrider.db"),
+        experiment=settings.experiment,
+        spool_dir=RUNS / "spool",
+    )
+
+
+# -- the engine -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineRecipe:
+    """Builds a running engine in whatever process calls it. Picklable."""
+
+    model: ModelSettings
+    draft: DraftSettings
+    engine: EngineSettings
+    cache_dir: Path
+    trace_dir: Path | None = None
+
+    def __call__(self) -> tuple[Decoder, ChatTokenizer]:
+        target, tokenizer = open_language_model(self.model, self.cache_dir, _LOG.info)
+        trace = None
+        if self.trace_dir is not None:
+            trace = RoundTrace(self.trace_dir, name=trace_name())
+        drafter, policy = self._drafting(target, tokenizer)
+        engine = Engine(target, tokenizer, drafter, policy, self.engine, trace=trace)
+        decoder: Decoder = Runner(engine)
+        if trace is not None:
+            decoder = TracedDecoder(decoder, trace)
+        return decoder, tokenizer
+
+    def _drafting(
+        self, target: LanguageModel, tokenizer: HfTokenizer
+    ) -> tuple[SafeDrafter, SpeculationPolicy]:
+        """The drafter and the policy that governs it."""
+        model, identity = None, {f"target.{key}": name for key, name in target.identity.items()}
+        if self.draft.model is not None:
+            model, theirs = open_language_model(self.draft.model, self.cache_dir, _LOG.info)
+            same_vocabulary(tokenizer, theirs)
+            identity |= {f"draft.{key}": name for key, name in model.identity.items()}
+        drafter = open_drafter(
+            self.draft.drafter,
+            vocab_size=target.shape.vocab_size,
+            clock=SystemClock(),
+            ngram=self.draft.ngram,
+            model=model,
+        )
+        cost = CostModel({**identity, "drafter": self.draft.drafter.value, "cpu": hardware().cpu})
+        return drafter, SpeculationPolicy(self.draft.length, self.draft.breaker, cost)
+
+
+def engine_recipe(settings: BulkJob, cache_dir: Path) -> EngineRecipe:
+    """The engine of one bulk worker: its threads are the cores that the worker was given."""
+    num_threads = cpus_per_worker(settings.bulk, num_cores())
+    draft = settings.draft
+    if draft.model is not None:
+        draft = replace(draft, model=with_threads(draft.model, num_threads))
+    return EngineRecipe(
+        model=with_threads(settings.model, num_threads),
+        draft=draft,
+        engine=settings.engine,
+        cache_dir=cache_dir,
+        trace_dir=Path(settings.bulk.job_dir).absolute() / "trace"
+        if settings.engine.trace
+        else None,
+    )
+
+
+def with_threads(settings: ModelSettings, num_threads: int) -> ModelSettings:
+    return replace(settings, num_threads=settings.num_threads or num_threads)
+
+
+def open_language_model(
+    settings: ModelSettings, cache_dir: Path, notice: Notice
+) -> tuple[LanguageModel, HfTokenizer]:
+    """Fetch, convert and load what `settings.source` names."""
+    files = resolve(settings.source, cache_dir=cache_dir, notice=notice)
+    model = open_model(
+        files.folder, settings, digest=files.weights_digest, cache_dir=cache_dir, notice=notice
+    )
+    return model, HfTokenizer.load(files.folder)
+
+
+# -- the release ------------------------------------------------------------------------------
+
+
+def release(
+    settings: BulkJob,
+    target: ModelFiles,
+    draft: ModelFiles | None,
+    provenance: Provenance,
+    words: Sequence[str] = (),
+) -> Release:
+    """What decodes, as it is fingerprinted, and what else the record of a run should hold."""
+    what = release_settings(settings, target, draft)
+    command = shlex.join([sys.executable, *sys.argv])
+    return Release(
+        fingerprint=fingerprint(what),
+        settings=what,
+        model=settings.model.source,
+        conditions={
+            "model": settings.model.source,
+            "dtype": settings.model.dtype.value,
+            "runtime": settings.model.runtime.value,
+            "cores_per_worker": cpus_per_worker(settings.bulk, num_cores()),
+            "num_workers": settings.bulk.num_workers,
+            "hardware": provenance.hardware,
+            "packages": provenance.packages,
+        },
+        params={"hardware": provenance.hardware, "overrides": " ".join(words)},
+        tags=provenance.to_tags(),
+        texts={
+            "config.yaml": yaml.safe_dump(plain(settings), sort_keys=False, allow_unicode=True),
+            "command.txt": command + "\n",
+        },
+    )
+
+
+def release_settings(
+    settings: BulkJob, target: ModelFiles, draft: ModelFiles | None
+) -> Mapping[str, Any]:
+    """What makes two releases the same: weights, decoding, drafting. Not input, folder, threads."""
+    drafting = plain(settings.draft)
+    if draft is not None and settings.draft.model is not None:
+        drafting["model"] = {**_lasting("model", settings.draft.model), **_digests(draft)}
+    return {
+        "model": {**_lasting("model", settings.model), **_digests(target)},
+        "engine": _lasting("engine", settings.engine),
+        "draft": drafting,
+        "sampling": plain(settings.sampling),
+    }
+
+
+def _lasting(section: str, settings: object) -> dict[str, Any]:
+    values: dict[str, Any] = plain(settings)
+    return {name: value for name, value in values.items() if name not in RESOURCES[section]}
+
+
+def _digests(files: ModelFiles) -> dict[str, str | None]:
+    return {
+        "weights": files.weights_digest,
+        "tokenizer": files.tokenizer_digest,
+        "chat_template": files.chat_template_digest,
+    }
