@@ -59,7 +59,8 @@ class Story:
 
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
-    folder = tmp_path_factory.mktemp("fresh") / "not made yet"
+    folder = tmp_path_factory.mktemp("fresh store")
+    (folder / "outrider.db.new").write_text("what a start that was shot left")
     jobs = {ending: start(folder) for ending in ENDINGS}
     run_ids = {ending: job.stdout.readline().strip() for ending, job in jobs.items()}  # type: ignore[union-attr]
     num_running = sum(job.poll() is None for job in jobs.values())

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
-
-from filelock import FileLock
 
 from outrider.core import Clock, SystemClock
 from outrider.tracking import store_uri
@@ -24,25 +20,22 @@ from outrider.tracking.entry import (
     TextKept,
 )
 from outrider.tracking.fingerprint import flatten
+from outrider.tracking.guards import locked, quiet, translated
 from outrider.tracking.names import MAX_PARAM, fitting
-from outrider.tracking.outbox import OutageError, Outbox, RejectedError
+from outrider.tracking.outbox import Outbox, RejectedError
 from outrider.tracking.outbox_run import CLOSE_WAIT_S, OutboxRun
 from outrider.tracking.process import PREFIX, Process
 from outrider.tracking.spool import Spool
 from outrider.tracking.tracker import NO_TAGS, RunStatus
-
-log = logging.getLogger(__name__)
 
 Item = TypeVar("Item")
 
 KEY_TAG = "outrider.key"  # ours, known before MLflow's run id is
 KIND_TAG = "outrider.kind"
 MAX_BATCH = 100  # params or tags of one call
-SCHEMA_WAIT_S = 120.0  # another process creates the schema: about 5 s
 START_WAIT_S = 120.0  # a store that is away answers sooner
 # Errors that come back however often the same entry is sent.
 LASTING = frozenset({"INVALID_PARAMETER_VALUE", "BAD_REQUEST", "RESOURCE_DOES_NOT_EXIST"})
-CHATTY = ("mlflow", "alembic")
 # MLflow reads these when imported or calling. Its own defaults wait minutes for a server that
 # is away, and send usage figures to its makers. What the user has set stays.
 MLFLOW_DEFAULTS = {
@@ -77,7 +70,7 @@ class MlflowTracker:
             uri=uri,
             experiment=experiment,
             artifacts=root.absolute().as_uri() if root else None,
-            lock=_schema_lock(uri, spool_dir),
+            lock=store_uri.schema_lock(uri, spool_dir),
             process=self._process,
             clock=self._clock,
         )
@@ -132,11 +125,11 @@ class MlflowStore:
         self._experiment_id = ""
 
     def connect(self) -> None:
-        with _translated():
+        with translated():
             self._connected()
 
     def open(self, opened: Opened) -> str:
-        with _translated():
+        with translated():
             client = self._connected()
             run_id = (
                 self._find(opened.key)
@@ -153,11 +146,11 @@ class MlflowStore:
             return str(run_id)
 
     def write(self, run_id: str, entry: Entry) -> None:
-        with _translated(lasting=LASTING):
+        with translated(lasting=LASTING):
             self._write(self._connected(), run_id, entry)
 
     def sweep(self) -> None:
-        with _translated():
+        with translated():
             client = self._connected()
             for run in self._running_here():
                 owner = Process.from_tags(run.data.tags)
@@ -196,7 +189,8 @@ class MlflowStore:
         """
         if self._client is None:
             client_type = _client_type()
-            with _locked(self._lock), _quiet():
+            with locked(self._lock), quiet():
+                self._make_database(client_type)
                 client = client_type(tracking_uri=self._uri)
                 found = client.get_experiment_by_name(self._experiment)
                 self._experiment_id = (
@@ -206,6 +200,17 @@ class MlflowStore:
                 )
                 self._client = client
         return self._client
+
+    def _make_database(self, client_type: Any) -> None:
+        """Make a SQLite file under another name: one half made would never open again."""
+        database = store_uri.database_path(self._uri)
+        if database is None or database.exists():
+            return
+        fresh = database.with_name(f"{database.name}.new")
+        for left in (fresh, fresh.with_name(f"{fresh.name}-journal")):
+            left.unlink(missing_ok=True)
+        client_type(tracking_uri=store_uri.sqlite_uri(fresh))
+        fresh.replace(database)
 
     def _find(self, key: str) -> str | None:
         found = self._client.search_runs(
@@ -236,51 +241,6 @@ def _entities() -> Any:
     from mlflow import entities
 
     return entities
-
-
-def _schema_lock(uri: str, spool_dir: Path) -> Path | None:
-    """The lock of who creates the schema; a server does that by itself."""
-    if uri.startswith("http"):
-        return None
-    database = store_uri.database_path(uri)
-    return database.with_name(f"{database.name}.lock") if database else spool_dir / "schema.lock"
-
-
-@contextmanager
-def _locked(path: Path | None) -> Iterator[None]:
-    if path is None:
-        yield
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path, timeout=SCHEMA_WAIT_S):
-        yield
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep the tables' creation and HTTP retries off the user's screen: we tell what matters."""
-    loggers = [logging.getLogger(name) for name in CHATTY]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
-
-
-@contextmanager
-def _translated(lasting: frozenset[str] = frozenset()) -> Iterator[None]:
-    """What MLflow, SQLAlchemy, HTTP or the disk raise is an outage, or a refusal if `lasting`."""
-    try:
-        yield
-    except RejectedError:
-        raise
-    except Exception as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
-        code = getattr(error, "error_code", "")
-        raise (RejectedError if code in lasting else OutageError)(reason) from error
 
 
 def _batches(items: Sequence[Item]) -> Iterator[Sequence[Item]]:

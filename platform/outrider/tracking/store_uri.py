@@ -50,6 +50,14 @@ def default_artifact_root(uri: str, spool_dir: Path) -> Path | None:
     return (database.parent if database else spool_dir.absolute().parent) / "artifacts"
 
 
+def schema_lock(uri: str, spool_dir: Path) -> Path | None:
+    """The lock of who creates the schema; None: a server does that by itself."""
+    if urlsplit(uri).scheme in HTTP:
+        return None
+    database = database_path(uri)
+    return database.with_name(f"{database.name}.lock") if database else spool_dir / "schema.lock"
+
+
 def open_command(uri: str) -> str:
     """What a person types, or the page they visit, to see the runs. Passwords are left out."""
     if urlsplit(uri).scheme in HTTP:

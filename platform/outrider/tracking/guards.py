@@ -1,0 +1,52 @@
+"""What surrounds a call of the store: one process at a time, no chatter, two kinds of error."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock
+
+from outrider.tracking.outbox import OutageError, RejectedError
+
+SCHEMA_WAIT_S = 120.0  # another process creates the schema: about 5 s
+CHATTY = ("mlflow", "alembic")
+
+
+@contextmanager
+def locked(path: Path | None) -> Iterator[None]:
+    if path is None:
+        yield
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path, timeout=SCHEMA_WAIT_S):
+        yield
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep the tables' creation and HTTP retries off the user's screen: we tell what matters."""
+    loggers = [logging.getLogger(name) for name in CHATTY]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+@contextmanager
+def translated(lasting: frozenset[str] = frozenset()) -> Iterator[None]:
+    """What MLflow, SQLAlchemy, HTTP or the disk raise is an outage, or a refusal if `lasting`."""
+    try:
+        yield
+    except RejectedError:
+        raise
+    except Exception as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
+        code = getattr(error, "error_code", "")
+        raise (RejectedError if code in lasting else OutageError)(reason) from error
