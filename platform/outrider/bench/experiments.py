@@ -1,0 +1,226 @@
+"""The comparisons behind the figures. Each takes a workbench and returns figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from outrider.bench.arm import Timing
+from outrider.bench.figure import Figure
+from outrider.bench.paired import Pairing
+from outrider.bench.workbench import Workbench
+from outrider.bench.workload import Prompt, of_kind, repeated
+
+Experiment = Callable[[Workbench], list[Figure]]
+
+_FIXED_LENGTHS = (1, 2, 4, 8, 12)
+_SINGLE_BOUNDS = {"edit": (3.0, 3.7), "code": (1.9, 2.3), "chat": (1.05, 1.15)}
+_BATCHED_BOUNDS = {8: (1.15, 1.4), 32: (1.0, 1.1)}
+_TRANSFORMERS_BOUNDS = {1: (2.5, 2.9), 8: (3.0, 5.0)}
+_SETTLED_ROUNDS = 200  # rounds after which an always wrong drafter must have come to rest
+
+
+def against_transformers(bench: Workbench) -> list[Figure]:
+    """Own plain decoding against `generate`, one in flight and in lockstep groups of 8."""
+    return [_against_transformers(bench, in_flight) for in_flight in _TRANSFORMERS_BOUNDS]
+
+
+def _against_transformers(bench: Workbench, in_flight: int) -> Figure:
+    arms = [bench.plain(in_flight), bench.transformers(in_flight)]
+    batches = _batches(bench.prompts, in_flight)
+    pairing = bench.compare(f"against transformers, {in_flight} in flight", arms, batches)
+    bound, aim = _TRANSFORMERS_BOUNDS[in_flight]
+    return _ratio_figure(
+        bench,
+        pairing,
+        ("plain", "transformers"),
+        name=f"plain_against_transformers_{in_flight}",
+        what=f"plain decoding / transformers generate, {in_flight} in flight",
+        bound=bound,
+        aim=aim,
+    )
+
+
+def one_in_flight(bench: Workbench) -> list[Figure]:
+    """Speculative against plain and against every fixed length, per kind."""
+    arms = [bench.plain(1), bench.adaptive(1), *(bench.fixed(1, k) for k in _FIXED_LENGTHS)]
+    pairing = bench.compare("one in flight", arms, _batches(bench.prompts, 1))
+    speedups = [
+        _ratio_figure(
+            bench,
+            pairing,
+            ("adaptive", "plain"),
+            kind=kind,
+            name=f"speculative_1_{kind}",
+            what=f"speculative / plain, 1 in flight, {kind}",
+            bound=bound,
+            aim=aim,
+        )
+        for kind, (bound, aim) in _SINGLE_BOUNDS.items()
+    ]
+    return speedups + [_against_best_fixed(bench, pairing, kind) for kind in _SINGLE_BOUNDS]
+
+
+def _against_best_fixed(bench: Workbench, pairing: Pairing, kind: str) -> Figure:
+    best = _best_fixed(pairing, kind)
+    return _ratio_figure(
+        bench,
+        pairing,
+        ("adaptive", best),
+        kind=kind,
+        name=f"adaptive_against_fixed_{kind}",
+        what=f"adaptive / best fixed length ({best}), 1 in flight, {kind}",
+        bound=0.97,
+        aim=1.0,
+    )
+
+
+def many_in_flight(bench: Workbench) -> list[Figure]:
+    """Speculative against plain, all kinds together, 8 and 32 in flight."""
+    return [_many_in_flight(bench, in_flight) for in_flight in _BATCHED_BOUNDS]
+
+
+def _many_in_flight(bench: Workbench, in_flight: int) -> Figure:
+    times = max(1, -(-2 * in_flight // len(bench.prompts)))
+    backlog = _mixed(repeated(bench.prompts, times))
+    arms = [bench.plain(in_flight), bench.adaptive(in_flight)]
+    pairing = bench.compare(f"{in_flight} in flight", arms, [backlog])
+    bound, aim = _BATCHED_BOUNDS[in_flight]
+    return _ratio_figure(
+        bench,
+        pairing,
+        ("adaptive", "plain"),
+        name=f"speculative_{in_flight}",
+        what=f"speculative / plain, {in_flight} in flight, all kinds",
+        bound=bound,
+        aim=aim,
+    )
+
+
+def changing_kind(bench: Workbench) -> list[Figure]:
+    """Edits, then chat, in one backlog at 8 in flight: no fixed length is right for both."""
+    times = 2
+    backlog = [
+        *repeated(of_kind(bench.prompts, "edit"), times),
+        *repeated(of_kind(bench.prompts, "chat"), times),
+    ]
+    arms = [bench.adaptive(8), *(bench.fixed(8, k) for k in _FIXED_LENGTHS)]
+    pairing = bench.compare("changing kind", arms, [backlog])
+    best = _best_fixed(pairing, None)
+    return [
+        _ratio_figure(
+            bench,
+            pairing,
+            ("adaptive", best),
+            name="adaptive_changing_kind",
+            what=f"adaptive / best fixed length ({best}), edits then chat, 8 in flight",
+            bound=1.03,
+            aim=1.1,
+        )
+    ]
+
+
+def wrong_drafter(bench: Workbench) -> list[Figure]:
+    """A drafter that is always wrong, from a cold start: its cost, and how often it is asked."""
+    arms = [bench.plain(1), bench.contrary(1)]
+    pairing = bench.compare("wrong drafter", arms, _batches(bench.prompts, 1), warm=False)
+    speed = _ratio_figure(
+        bench,
+        pairing,
+        ("contrary", "plain"),
+        name="wrong_drafter",
+        what="always wrong drafter / plain, 1 in flight",
+        bound=0.95,
+        aim=0.98,
+    )
+    share = Figure(
+        name="wrong_drafter_rounds",
+        what=f"share of rounds it drafts in after the first {_SETTLED_ROUNDS}",
+        value=_settled_share(pairing.timings["contrary"]),
+        bound=0.05,
+        aim=0.02,
+        is_ceiling=True,
+        conditions=bench.conditions,
+    )
+    return [speed, share]
+
+
+def _settled_share(timings: Sequence[Timing]) -> float:
+    """Share of drafting rounds, over the batches that began after the first rounds."""
+    seen = num_rounds = num_draft_rounds = 0
+    for timing in timings:
+        if seen >= _SETTLED_ROUNDS:
+            num_rounds += timing.num_rounds
+            num_draft_rounds += timing.num_draft_rounds
+        seen += timing.num_rounds
+    return num_draft_rounds / max(num_rounds, 1)
+
+
+def held_at_zero(bench: Workbench) -> list[Figure]:
+    """A drafter that is never asked against an engine without one."""
+    arms = [bench.plain(1), bench.held_at_zero(1)]
+    pairing = bench.compare("held at 0", arms, _batches(bench.prompts, 1))
+    return [
+        _ratio_figure(
+            bench,
+            pairing,
+            ("held at 0", "plain"),
+            name="held_at_zero",
+            what="drafter held at draft length 0 / no drafter, 1 in flight",
+            bound=0.97,
+            aim=0.99,
+        )
+    ]
+
+
+EXPERIMENTS: dict[str, Experiment] = {
+    "against_transformers": against_transformers,
+    "one_in_flight": one_in_flight,
+    "many_in_flight": many_in_flight,
+    "changing_kind": changing_kind,
+    "wrong_drafter": wrong_drafter,
+    "held_at_zero": held_at_zero,
+}
+
+
+def _batches(prompts: Sequence[Prompt], in_flight: int) -> list[Sequence[Prompt]]:
+    mixed = prompts if in_flight == 1 else _mixed(prompts)
+    return [mixed[begin : begin + in_flight] for begin in range(0, len(mixed), in_flight)]
+
+
+def _mixed(prompts: Sequence[Prompt]) -> list[Prompt]:
+    """All kinds side by side: one of each in turn."""
+    kinds = list(dict.fromkeys(prompt.kind for prompt in prompts))
+    columns = [of_kind(prompts, kind) for kind in kinds]
+    longest = max(map(len, columns))
+    return [column[i] for i in range(longest) for column in columns if i < len(column)]
+
+
+def _best_fixed(pairing: Pairing, kind: str | None) -> str:
+    names = [f"fixed {k}" for k in _FIXED_LENGTHS]
+    return max(names, key=lambda name: pairing.tokens_per_s(name, kind))
+
+
+def _ratio_figure(
+    bench: Workbench,
+    pairing: Pairing,
+    arms: tuple[str, str],
+    *,
+    name: str,
+    what: str,
+    bound: float,
+    aim: float,
+    kind: str | None = None,
+) -> Figure:
+    low, high = pairing.interval(*arms, kind)
+    speeds = {arm: pairing.tokens_per_s(arm, kind) for arm in pairing.timings}
+    measured = ", ".join(f"{arm} {speed:.1f}" for arm, speed in speeds.items())
+    return Figure(
+        name=name,
+        what=what,
+        value=pairing.ratio(*arms, kind),
+        bound=bound,
+        aim=aim,
+        low=low,
+        high=high,
+        conditions=f"{bench.conditions}; tok/s: {measured}",
+    )

@@ -1,0 +1,27 @@
+"""One measured figure, what it must reach, and under which conditions it was taken."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """`value` must be at least `bound` (at most, where `is_ceiling`)."""
+
+    name: str
+    what: str  # one line for the table
+    value: float
+    bound: float
+    aim: float
+    is_ceiling: bool = False
+    low: float | None = None  # 95 % interval of a ratio, by bootstrap over prompts
+    high: float | None = None
+    conditions: str = ""
+
+    @property
+    def is_reached(self) -> bool:
+        return self.value <= self.bound if self.is_ceiling else self.value >= self.bound
+
+    def to_dict(self) -> dict[str, object]:
+        return {**asdict(self), "is_reached": self.is_reached}

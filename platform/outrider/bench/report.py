@@ -1,0 +1,48 @@
+"""The figures as people and programs read them: a table, and `figures.json`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from outrider.bench.figure import Figure
+
+
+def write_figures(figures: Sequence[Figure], path: Path) -> None:
+    """Write [{name, what, value, bound, aim, is_ceiling, low, high, conditions, is_reached}]."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps([figure.to_dict() for figure in figures], indent=2)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def print_figures(figures: Sequence[Figure], console: Console) -> None:
+    """One line a figure; a figure that misses its bound says so."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("figure")
+    for heading in ("measured", "95 %", "at least", "aim", ""):
+        table.add_column(heading, justify="right")
+    for figure in figures:
+        table.add_row(*_cells(figure))
+    console.print(table)
+    if figures:
+        console.print(f"\n{figures[0].conditions.split('; tok/s')[0]}", style="dim")
+
+
+def _cells(figure: Figure) -> tuple[str, ...]:
+    show = _percent if figure.is_ceiling else _times
+    interval = "" if figure.low is None else f"{figure.low:.2f} to {figure.high:.2f}"
+    bound = f"≤ {show(figure.bound)}" if figure.is_ceiling else show(figure.bound)
+    verdict = "[green]ok[/]" if figure.is_reached else "[red]missed[/]"
+    return figure.what, show(figure.value), interval, bound, show(figure.aim), verdict
+
+
+def _times(value: float) -> str:
+    return f"{value:.2f} x"
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f} %"

@@ -1,0 +1,64 @@
+"""The prompts that figures are measured on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from outrider.core import Request, SamplingParams, Speculation, UserError
+
+RenderChat = Callable[[Sequence[Mapping[str, Any]]], list[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One tokenised prompt; `kind` is the label that figures are told by."""
+
+    name: str
+    kind: str
+    ids: tuple[int, ...]
+
+    def request(self, max_tokens: int, speculation: Speculation) -> Request:
+        """A greedy request for at most `max_tokens` tokens."""
+        return Request(
+            request_id=self.name,
+            prompt_ids=self.ids,
+            params=SamplingParams(max_tokens=max_tokens),
+            speculation=speculation,
+            kind=self.kind,
+        )
+
+
+def load_workload(path: Path, encode_chat: RenderChat) -> list[Prompt]:
+    """Read JSONL lines with `id`, `kind` and `messages`. UserError names the line."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise UserError(f"bench.workload: {path}: {error.strerror}") from error
+    return [_prompt(path, number, line, encode_chat) for number, line in enumerate(lines, start=1)]
+
+
+def _prompt(path: Path, number: int, line: str, encode_chat: RenderChat) -> Prompt:
+    try:
+        row = json.loads(line)
+        return Prompt(row["id"], row["kind"], tuple(encode_chat(row["messages"])))
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            f"bench.workload: {path}:{number}: not a line with id, kind and messages ({error})"
+        ) from error
+
+
+def of_kind(prompts: Sequence[Prompt], kind: str) -> list[Prompt]:
+    return [prompt for prompt in prompts if prompt.kind == kind]
+
+
+def repeated(prompts: Sequence[Prompt], times: int) -> list[Prompt]:
+    """The prompts `times` over under names of their own; for more in flight than there are."""
+    return [
+        Prompt(f"{prompt.name}#{index}", prompt.kind, prompt.ids)
+        for index in range(times)
+        for prompt in prompts
+    ]
