@@ -14,6 +14,7 @@ TEXT = [
     "The ferry leaves at 22:40 with 318 people on board.",
     "In 2024 the price rose from 17 to 23 euros, and in 2025 it rose again.",
     "A boat without a rudder drifts with the wind and the water.",
+    "total:    17    and    all    the    rest",
 ] * 4
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"

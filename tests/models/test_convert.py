@@ -13,7 +13,7 @@ from outrider.core import UserError
 from outrider.models.convert import convert_gguf
 from outrider.models.tokenizer import HfTokenizer
 
-SENTENCE = "In 2025 the ferry left at 22:40, for 318 euros."
+SENTENCE = "In 2025 the ferry left at 22:40, for 318 euros.\ntotal:    17"
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +49,15 @@ def test_the_folder_loads_as_an_ordinary_model_with_tied_embeddings(converted: P
 def test_digits_are_split_as_the_model_was_taught(tiny: SimpleNamespace, converted: Path) -> None:
     tokenizer = HfTokenizer.load(converted)
     assert tokenizer.encode(SENTENCE) == tiny.tokenizer().encode(SENTENCE)
-    digits = [tokenizer.decode([token]) for token in tokenizer.encode("2025")]
-    assert digits == ["2", "0", "2", "5"]
+    split = json.loads((converted / "tokenizer.json").read_text())["pre_tokenizer"]
+    assert [part["type"] for part in split["pretokenizers"]] == ["Digits", "ByteLevel"]
+    assert split["pretokenizers"][0]["individual_digits"] is True
+
+
+def test_without_the_split_the_tokens_would_differ(tiny: SimpleNamespace, tmp_path: Path) -> None:
+    """Spaces in front of a number are one token with the split, and part of the number without."""
+    convert_gguf(tiny.write_gguf(tmp_path / "a.gguf", split="gpt-2"), tmp_path / "out")
+    assert HfTokenizer.load(tmp_path / "out").encode(SENTENCE) != tiny.tokenizer().encode(SENTENCE)
 
 
 def test_template_and_end_of_text_come_through(converted: Path) -> None:
