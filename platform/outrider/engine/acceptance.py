@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from outrider.core import add_by_position
 from outrider.engine.drafters import Offer
 
-_CLASS_DISCOUNT = 0.998  # per observation of a class: it remembers about 500
+_CLASS_DISCOUNT = 0.995  # per observation of a class: it remembers about 200
 _CLASS_STRENGTH = 4.0  # observations that the initial guess weighs
 _LEAST, _MOST = 0.005, 0.995  # no class is ever held to be hopeless or certain
-_LARGEST_SHIFT = 4.0  # log odds that a row may differ from its class
+_LARGEST_SHIFT = 5.0  # log odds that a row may differ from its class
 _SHARPEST = 0.25  # information of one coin toss of even odds on its log odds
 
 _UNKNOWN = 0.5
@@ -133,11 +133,12 @@ class AcceptanceModel:
         """One filter step for the whole block (the score over the information)."""
         expected = self.expect(row, Offer(offer.name, offer.levels[: len(outcomes)]))
         shift = row.setdefault(offer.name, RowShift())
-        fade = self.discount ** len(expected)
-        shift.information = fade * shift.information + sum(a * (1.0 - a) for a in expected)
+        kept = self.discount ** len(expected)
+        prior = self.prior_strength * _SHARPEST
+        shift.information = kept * shift.information + sum(a * (1.0 - a) for a in expected)
         score = sum(outcomes[: len(expected)]) - sum(expected)
-        step = score / (self.prior_strength * _SHARPEST + shift.information)
-        moved = fade * shift.log_odds + step
+        pull = (1.0 - kept) * prior * shift.log_odds  # what is forgotten goes back to the prior
+        moved = shift.log_odds + (score - pull) / (prior + shift.information)
         shift.log_odds = min(max(moved, -_LARGEST_SHIFT), _LARGEST_SHIFT)
 
 

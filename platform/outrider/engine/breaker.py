@@ -11,6 +11,7 @@ from outrider.config.schema import BreakerSettings
 from outrider.engine.evidence import NO_EVIDENCE, Evidence
 
 _TOLERATED_FAILURES = 0.1  # share of drafting rows whose drafter may fail
+_FAILURE_WEIGHT = 0.2  # of the e-value; failures speak so clearly that little of it is enough
 _GOODPUT_MEMORY = 0.98  # the stake looks back over about 50 rounds
 _FAILURE_MEMORY = 0.9  # a drafter that begins to fail must be noticed within 20 rounds
 _GOLDEN = 0x9E3779B97F4A7C15  # 2**64 / golden ratio: spreads consecutive row ids (Knuth 6.4)
@@ -62,8 +63,10 @@ class BreakerState:
 
     @property
     def e_value(self) -> float:
-        """Evidence that speculation does not pay; the mean of two e-processes is one."""
-        return (self.goodput.wealth + self.failures.wealth) / 2
+        """Evidence that speculation does not pay; a weighted mean of two e-processes is one."""
+        return (
+            1.0 - _FAILURE_WEIGHT
+        ) * self.goodput.wealth + _FAILURE_WEIGHT * self.failures.wealth
 
     def to_dict(self) -> dict[str, object]:
         return {

@@ -30,7 +30,7 @@ _NUM_NODES = len(ROWS) * len(TOKENS)  # target nodes [rows, tokens]; one draft n
 
 _NOISE = 0.1**2  # variance of one round's log seconds
 _CLIP = 3.0  # standard deviations
-_LEVEL, _ALONG_TOKENS, _ALONG_ROWS, _BOTH, _DRAFT = 4.0, 0.5, 0.1, 0.05, 1.0  # prior variances
+_LEVEL, _ALONG_TOKENS, _ALONG_ROWS, _BOTH, _DRAFT = 25.0, 0.5, 0.1, 0.05, 1.0  # prior variances
 _LEVEL_DRIFT, _SHAPE_DRIFT = 1e-4, 1e-5  # variance that a round adds: how old rounds are forgotten
 _REACH = 4.0  # doublings over which knots resemble one another
 _FORMAT = 1
@@ -97,6 +97,12 @@ class CostModel:
     def predict_range(self, rows: int, first: int, count: int, draft_steps: int) -> list[float]:
         """Seconds of rounds of first, first + 1, ... tokens scored: [count], not decreasing."""
         return self._table.predict_range(rows, first, count, draft_steps)
+
+    def doubt(self, rows: int, tokens: int) -> float:
+        """Standard deviation of the predicted log seconds of a round without draft steps."""
+        nodes, shares = self._sensitivity(rows, tokens, 0)
+        slope = shares / shares.sum()
+        return float(slope @ self._covariance[np.ix_(nodes, nodes)] @ slope) ** 0.5
 
     def optimistic(self) -> CostTable:
         """The table with every knot one standard deviation cheaper.
@@ -196,7 +202,7 @@ def _along(curve: list[float], first: int, count: int, plus_s: float) -> list[fl
 
 
 def _prior_mean() -> Array:
-    """A plausible shape; its level is unknown by e^2 either way and set by the first rounds."""
+    """A plausible shape; its level is unknown by e^5 either way and set by the first rounds."""
     target = [np.log(0.02 + 0.0005 * rows + 0.0004 * tokens) for rows in ROWS for tokens in TOKENS]
     draft = [np.log(0.004 + 0.0002 * rows) for rows in ROWS]
     return np.array(target + draft)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-_LARGEST_STAKE = 0.75  # share of the wealth that one observation may cost
+_LARGEST_STAKE = 0.9  # share of the wealth that one observation may cost
 _PRIOR_SQUARE = 0.1  # squared payoff assumed before the first observation: no bet on two of them
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from outrider.engine.breaker import Observation
 from outrider.engine.row_outcome import RowOutcome
 
-_FASTEST = 1.5  # a round is never faster than its prediction by more than this factor
+_FASTEST = 1.3  # a round is never faster than its prediction by more than this factor
 
 
 @dataclass(frozen=True, slots=True)

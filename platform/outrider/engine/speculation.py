@@ -27,6 +27,8 @@ __all__ = ["UNLIMITED", "Candidate", "RoundCost", "RowOutcome", "RowState", "Spe
 UNLIMITED = 1 << 30
 
 _OPTIMISM_EVERY = 16  # rounds: how often lengths are chosen as if unknown costs were low
+_REFERENCE_EVERY = 16  # rounds: how often policy FIXED asks whether plain decoding is known
+_KNOWN = 0.08  # standard deviation of log seconds below which a cost is known
 _PROBE_LENGTH = 4  # tokens a half-open trial drafts at least, whatever the rule thinks
 _NO_CHANCE = RowChance(())
 
@@ -75,7 +77,7 @@ class SpeculationPolicy:
             for candidate, limit in zip(candidates, limits, strict=True)
         ]
         if self._length.policy is LengthPolicy.FIXED:
-            lengths = fixed_lengths(limits, budget)
+            lengths = fixed_lengths(self._with_reference(limits, base), budget)
         else:
             hopeful = self.num_rounds % _OPTIMISM_EVERY == 0
             cost = self.cost.optimistic() if hopeful else self.cost
@@ -125,6 +127,14 @@ class SpeculationPolicy:
         chosen = breakers.probing_rows(able, self.breaker.epoch, share)
         pairs = zip(candidates, limits, strict=True)
         return [limit if c.row.row_id in chosen else 0 for c, limit in pairs]
+
+    def _with_reference(self, limits: list[int], base: Base) -> list[int]:
+        """Plain where the breaker does not know what plain decoding costs: with a fixed length it
+        might never be seen. Twice at the start, then about once in hundreds of rounds."""
+        if not self._breaker_settings.enabled or self.num_rounds % _REFERENCE_EVERY:
+            return limits
+        known = self.cost.doubt(base.rows, base.tokens) < _KNOWN
+        return limits if known else [0] * len(limits)
 
     def _chance(self, candidate: Candidate, limit: int) -> RowChance:
         row, offer, _ = candidate
