@@ -181,6 +181,12 @@ def test_a_broken_configuration_is_named(copied: Path, tmp_path: Path, text: str
     assert "config.json" in refusal_of(f"path:{copied}", tmp_path / "cache")
 
 
+@pytest.mark.parametrize("name", ["tokenizer_config.json", "generation_config.json"])
+def test_a_broken_side_file_is_named(copied: Path, tmp_path: Path, name: str) -> None:
+    (copied / name).write_text("{")
+    assert name in refusal_of(f"path:{copied}", tmp_path / "cache")
+
+
 def test_code_that_a_model_brings_is_never_run(copied: Path, tmp_path: Path) -> None:
     """A type that transformers knows is read by transformers' own code; another is refused."""
     config = json.loads((copied / "config.json").read_text())

@@ -24,6 +24,7 @@ from outrider.models.source import (
 from outrider.models.wheel import fetch_member
 
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle")
+OPTIONAL = ("tokenizer_config.json", "generation_config.json")
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt")
 
 
@@ -159,6 +160,9 @@ def check_folder(folder: Path) -> None:
     _check_config(folder / "config.json")
     if not any((folder / name).exists() for name in TOKENIZERS):
         raise UserError(f"model.source: {folder} has no tokenizer ({', '.join(TOKENIZERS)})")
+    for name in OPTIONAL:
+        if (folder / name).exists():
+            _read_json(folder / name)
     for path in weights:
         _check_safetensors(path)
 

