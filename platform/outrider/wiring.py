@@ -14,6 +14,10 @@ from typing import Any
 import yaml
 from rich.console import Console
 
+from outrider.bench.run import chosen
+from outrider.bench.run import run as run_bench
+from outrider.bench.workbench import Workbench
+from outrider.bench.workload import load_workload, one_of_each_kind
 from outrider.bulk.pipeline import Release, run_job
 from outrider.bulk.ports import ChatTokenizer, Decoder
 from outrider.bulk.ray_stream import cpus_per_worker, num_cores
@@ -29,7 +33,7 @@ from outrider.config.schema import (
     TrackingSettings,
 )
 from outrider.config.typed import plain
-from outrider.core import Fault, SystemClock, UserError
+from outrider.core import SystemClock, UserError
 from outrider.engine.cost import CostModel
 from outrider.engine.drafters import SafeDrafter
 from outrider.engine.drafters.factory import open_drafter
@@ -37,6 +41,7 @@ from outrider.engine.engine import Engine
 from outrider.engine.language_model import LanguageModel
 from outrider.engine.runner import Runner
 from outrider.engine.runtimes import open_model
+from outrider.engine.runtimes.loading import TORCH_DTYPES, load_module
 from outrider.engine.speculation import SpeculationPolicy
 from outrider.models import HfTokenizer, ModelFiles, default_cache_dir, resolve, same_vocabulary
 from outrider.models.cache import Notice
@@ -83,8 +88,46 @@ def bulk(settings: BulkJob, words: Sequence[str] = ()) -> int:
 
 
 def bench(settings: BenchJob) -> int:
-    """Measure the figures."""
-    raise Fault("the figures are not built yet")
+    """Measure the figures, print them, write them. 1 where one misses its bound."""
+    console = Console()
+    experiments = chosen(settings.bench.only)  # a wrong name fails before a model is loaded
+    figures = run_bench(workbench(settings), experiments, Path(settings.bench.out), console)
+    return 0 if all(figure.is_reached for figure in figures) else 1
+
+
+def workbench(settings: BenchJob) -> Workbench:
+    """One model on the threads of `bench.num_threads`, and the prompts."""
+    notices = Console(stderr=True)
+    cache_dir = default_cache_dir(os.environ)
+    files = resolve(settings.model.source, cache_dir=cache_dir, notice=notices.print)
+    shape = replace(settings.model, num_threads=settings.bench.num_threads)
+    model, tokenizer = open_language_model(shape, cache_dir, notices.print)
+    dtype = TORCH_DTYPES[settings.model.dtype]
+    return Workbench(
+        model=model,
+        tokenizer=tokenizer,
+        open_module=lambda: load_module(files.folder, dtype),
+        engine=settings.engine,
+        draft=settings.draft,
+        prompts=load_workload(Path(settings.bench.workload), tokenizer.encode_chat),
+        warmup=one_of_each_kind(load_workload(Path(settings.bench.warmup), tokenizer.encode_chat)),
+        max_tokens=settings.bench.max_tokens,
+        num_repeats=settings.bench.num_repeats,
+        clock=SystemClock(),
+        tell=lambda line: notices.print(line, highlight=False, style="dim"),
+        conditions=bench_conditions(settings, model),
+    )
+
+
+def bench_conditions(settings: BenchJob, model: LanguageModel) -> str:
+    identity = model.identity
+    return (
+        f"{settings.model.source.split('#')[0]}, {settings.model.dtype.value}, "
+        f"{identity['runtime'].split('-')[0]} on {hardware().cpu}, "
+        f"{settings.bench.num_threads} threads, greedy, at most {settings.bench.max_tokens} "
+        f"tokens, prefix caching and shared corpus off, paired A B A B, "
+        f"{settings.bench.num_repeats} repeats"
+    )
 
 
 def tracker(settings: TrackingSettings) -> Tracker:

@@ -54,9 +54,9 @@ def test_a_value_out_of_range_is_named(job: BulkJob, key: str, value: object, pr
     assert problem in str(caught.value)
 
 
-def test_every_member_of_a_list_is_looked_at() -> None:
-    bench = changed(load(BenchJob, "bench"), "bench.concurrencies", (1, 0))
-    assert list(problems(bench)) == [("bench.concurrencies", "must be at least 1, got 0")]
+def test_a_count_of_the_bench_is_looked_at() -> None:
+    bench = changed(load(BenchJob, "bench"), "bench.num_repeats", 0)
+    assert list(problems(bench)) == [("bench.num_repeats", "must be at least 1, got 0")]
 
 
 def test_a_model_drafter_without_a_model_is_refused() -> None:

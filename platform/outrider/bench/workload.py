@@ -33,7 +33,10 @@ class Prompt:
 
 
 def load_workload(path: Path, encode_chat: RenderChat) -> list[Prompt]:
-    """Read JSONL lines with `id`, `kind` and `messages`. UserError names the line."""
+    """Read JSONL lines with `id`, `kind` and `messages`, or OpenAI batch lines with a `kind`.
+
+    UserError names the line.
+    """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
@@ -44,7 +47,9 @@ def load_workload(path: Path, encode_chat: RenderChat) -> list[Prompt]:
 def _prompt(path: Path, number: int, line: str, encode_chat: RenderChat) -> Prompt:
     try:
         row = json.loads(line)
-        return Prompt(row["id"], row["kind"], tuple(encode_chat(row["messages"])))
+        name = row["id"] if "id" in row else row["custom_id"]
+        messages = row["messages"] if "messages" in row else row["body"]["messages"]
+        return Prompt(name, row["kind"], tuple(encode_chat(messages)))
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(
             f"bench.workload: {path}:{number}: not a line with id, kind and messages ({error})"
@@ -53,6 +58,10 @@ def _prompt(path: Path, number: int, line: str, encode_chat: RenderChat) -> Prom
 
 def of_kind(prompts: Sequence[Prompt], kind: str) -> list[Prompt]:
     return [prompt for prompt in prompts if prompt.kind == kind]
+
+
+def one_of_each_kind(prompts: Sequence[Prompt]) -> list[Prompt]:
+    return [of_kind(prompts, kind)[0] for kind in dict.fromkeys(p.kind for p in prompts)]
 
 
 def repeated(prompts: Sequence[Prompt], times: int) -> list[Prompt]:

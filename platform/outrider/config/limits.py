@@ -96,8 +96,6 @@ RANGES: dict[type, dict[str, Range]] = {
         "near_tie": COUNT,
     },
     BenchSettings: {
-        "concurrencies": POSITIVE_COUNT,
-        "fixed_lengths": POSITIVE_COUNT,
         "num_repeats": POSITIVE_COUNT,
         "max_tokens": POSITIVE_COUNT,
         "num_threads": COUNT,
@@ -180,11 +178,6 @@ def _bulk(settings: BulkSettings) -> Iterator[tuple[str, str]]:
             yield name, "must not be empty"
 
 
-def _bench(settings: BenchSettings) -> Iterator[tuple[str, str]]:
-    if not settings.concurrencies:
-        yield "concurrencies", "must name at least one"
-
-
 RELATIONS: dict[type, Callable[[Any], Iterator[tuple[str, str]]]] = {
     ModelSettings: _model,
     DraftSettings: _draft,
@@ -193,5 +186,4 @@ RELATIONS: dict[type, Callable[[Any], Iterator[tuple[str, str]]]] = {
     EngineSettings: _engine,
     SamplingSettings: _sampling,
     BulkSettings: _bulk,
-    BenchSettings: _bench,
 }

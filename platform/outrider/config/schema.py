@@ -186,13 +186,12 @@ class BenchSettings:
     """The figures that the engine is judged by (`outrider.bench`)."""
 
     workload: str  # JSONL of prompts, each with its kind
+    warmup: str  # the same for other prompts, decoded before anything is timed
     out: str = "runs/figures.json"  # where the figures are written
-    concurrencies: tuple[int, ...] = (1, 8, 32)  # requests in flight
-    fixed_lengths: tuple[int, ...] = (1, 2, 4, 8, 12)  # tokens; rivals of the adaptive length
-    num_repeats: int = 2  # A B pairs per figure
+    num_repeats: int = 2  # times that every prompt is decoded by every arm
     max_tokens: int = 128  # tokens per request
     num_threads: int = 2  # threads of one forward
-    only: tuple[str, ...] = ()  # names of the figures to measure; empty: all
+    only: tuple[str, ...] = ()  # names of the experiments to run; empty: all
 
 
 @dataclass(frozen=True, kw_only=True)
