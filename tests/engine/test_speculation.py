@@ -203,3 +203,12 @@ def test_state_is_readable_per_row_and_engine() -> None:
     world = World(lambda _round, _row: 0.9).run(20)
     assert set(world.spec.to_dict()) == {"num_rounds", "breaker", "acceptance", "cost"}
     assert set(world.rows[0].to_dict()) == {"row_id", "log_odds_shift", "breaker"}
+
+
+def test_a_fixed_length_still_measures_plain_decoding_now_and_then() -> None:
+    watched = World(lambda _round, _row: 0.9, policy=LengthPolicy.FIXED).run(600)
+    assert 0.985 <= watched.drafting_ratio(0) < 1.0
+    unwatched = World(
+        lambda _round, _row: 0.9, policy=LengthPolicy.FIXED, breaker=BreakerSettings(enabled=False)
+    ).run(100)
+    assert set(unwatched.lengths) == {(8,)}
