@@ -26,8 +26,19 @@ def wants(token, vocab_size=VOCAB):
     return [5.0 if candidate == token else 0.0 for candidate in range(vocab_size)]
 
 
+class StrictModel(ScriptedModel):
+    """Refuses what a real runtime could not run: rows without tokens or room for them."""
+
+    def forward(self, rows):
+        for part in rows:
+            end = part.past_length + len(part.tokens)
+            assert 0 <= part.num_logits <= len(part.tokens) >= 1
+            assert end <= min(self.shape.context_length, len(part.blocks) * self.shape.block_size)
+        return super().forward(rows)
+
+
 def model(logits=lambda prefix: wants(follower(prefix)), vocab_size=VOCAB, **shape):
-    return ScriptedModel(logits, vocab_size=vocab_size, **shape)
+    return StrictModel(logits, vocab_size=vocab_size, **shape)
 
 
 def argmax(logits, drafted):
@@ -75,6 +86,25 @@ def test_the_first_round_after_a_pause_accepts_all():
     assert proposal.num_caught_up == 20
 
 
+def test_a_pause_after_a_rejection_is_read_in_full():
+    drafter = ModelDrafter(model(), vocab_size=VOCAB)
+    tokens = [1, 2, 3]
+    drafted = propose(drafter, tokens, 5).tokens
+    tokens = grown([*tokens, drafted[0], (drafted[1] + 1) % VOCAB], 6)
+    proposal = propose(drafter, tokens, 3)
+    assert proposal.tokens == expected(tokens, 3)
+    assert proposal.num_caught_up == 6
+
+
+@pytest.mark.parametrize("num_kept", [0, 1, 2, 3, 4])
+def test_a_round_that_kept_less_than_was_drafted_is_no_trouble(num_kept):
+    """None of it, where the round was lost; or a part, all of it as drafted."""
+    drafter = ModelDrafter(model(), vocab_size=VOCAB)
+    tokens = [1, 2, 3]
+    tokens = tokens + propose(drafter, tokens, 4).tokens[:num_kept]
+    assert propose(drafter, tokens, 4).tokens == expected(tokens, 4)
+
+
 @pytest.mark.parametrize("num_accepted", [0, 1, 2, 3])
 def test_a_rejection_rolls_back_to_the_accepted_prefix(num_accepted):
     """The target puts another token where the draft was rejected."""
@@ -105,6 +135,7 @@ def test_any_history_of_rows_and_lengths_gives_the_drafts_of_a_fresh_drafter():
             assert proposal.tokens == right
             kept = draw.randrange(len(right) + 1)
             rows[i] = rows[i] + right[:kept] + [draw.randrange(VOCAB)]
+            rows[i] = grown(rows[i], draw.choice([0, 0, 0, 3]))
             if len(rows[i]) > 40:
                 drafter.release(i, rows[i])
                 rows[i] = [draw.randrange(VOCAB)]
@@ -129,12 +160,13 @@ def test_step_j_is_one_forward_over_the_rows_still_drafting():
     assert target.num_tokens == 6 + 2 + 1 + 1
 
 
-def test_a_long_prompt_is_read_in_chunks():
+@pytest.mark.parametrize("lengths", [(30, 2), (2, 30)])
+def test_a_long_prompt_is_read_in_chunks(lengths):
     target = model()
     drafter = ModelDrafter(target, vocab_size=VOCAB, chunk_tokens=8)
-    long, short = grown([1], 29), grown([2], 1)
-    drafted = drafter.propose([row(long, 0), row(short, 1)], [2, 2])
-    assert [p.tokens for p in drafted.proposals] == [expected(long, 2), expected(short, 2)]
+    one, other = (grown([i], length - 1) for i, length in enumerate(lengths))
+    drafted = drafter.propose([row(one, 0), row(other, 1)], [2, 2])
+    assert [p.tokens for p in drafted.proposals] == [expected(one, 2), expected(other, 2)]
     assert drafted.num_steps == target.num_forwards
     assert target.num_tokens == 30 + 2 + 2
 
@@ -164,6 +196,17 @@ def test_an_idle_row_makes_room_and_is_read_again():
     assert proposal.tokens == expected(first, 2)
     assert proposal.num_caught_up > 0
     drafter.check_integrity()
+
+
+def test_the_row_idle_for_longest_makes_room_first():
+    target = model(num_blocks=9)
+    drafter = ModelDrafter(target, vocab_size=VOCAB)
+    prompts = [grown([i], 10) for i in range(4)]
+    for i in (0, 1, 2, 0, 3):  # three rows fill the pool, the first is used again
+        assert propose(drafter, prompts[i], 1, row_id=i).failure is None
+    before = target.num_tokens
+    propose(drafter, prompts[0], 1, row_id=0)
+    assert target.num_tokens == before + 1
 
 
 def test_a_full_pool_fails_the_row_that_does_not_fit_and_no_other():
@@ -222,7 +265,7 @@ def test_broken_logits_end_the_block_of_their_row_only():
 
 @pytest.mark.parametrize("broken", [math.nan, math.inf])
 def test_one_broken_logit_is_enough(broken):
-    drafter = ModelDrafter(model(lambda prefix: [broken] + [0.0] * 10), vocab_size=VOCAB)
+    drafter = ModelDrafter(model(lambda prefix: [0.0] * 4 + [broken] + [0.0] * 6), vocab_size=VOCAB)
     proposal = propose(drafter, [1, 2, 3], 2)
     assert proposal.tokens == []
     assert proposal.failure == "draft logits are not finite"
@@ -243,6 +286,11 @@ def test_samplers_see_the_target_s_width(draft_vocab):
     assert seen[0].tolist() == [1.0] * known + [-math.inf] * (VOCAB - known)
     assert proposal.q.shape == (2, VOCAB)
     assert proposal.q[1].tolist() == pytest.approx([1 / known] * known + [0.0] * (VOCAB - known))
+
+
+def test_a_token_that_the_draft_rules_out_is_no_fault():
+    drafter = ModelDrafter(model(lambda prefix: [-math.inf, 1.0] + [0.0] * 9), vocab_size=VOCAB)
+    assert propose(drafter, [1, 2, 3], 2).tokens == [1, 1]
 
 
 def test_a_padded_token_that_is_broken_does_not_matter():

@@ -62,7 +62,7 @@ def brute_force(tokens, limit, *, max_match, min_match):
 
 
 @given(
-    tokens=st.lists(st.integers(0, 3), max_size=80),
+    tokens=st.lists(st.integers(0, 3), max_size=80) | st.lists(st.integers(0, 1), min_size=40),
     seen=st.integers(0, 80),
     limit=st.integers(1, 9),
     max_match=st.integers(1, 6),
@@ -80,12 +80,13 @@ def test_the_draft_is_what_a_brute_force_search_finds(tokens, seen, limit, max_m
     assert name == ("ngram" if expected else "none")
 
 
-@given(st.lists(st.integers(0, 2), min_size=1, max_size=700), st.integers(1, 100))
-def test_growing_in_steps_is_growing_at_once(tokens, step):
+@given(st.randoms(use_true_random=False), st.integers(1, 1000), st.integers(30, 200))
+def test_growing_in_steps_is_growing_at_once(draw, length, step):
     """Also past the room that an index had at first."""
+    tokens = [draw.randrange(4) for _ in range(length)]
     stepwise, at_once = NgramDrafter(SETTINGS, None), NgramDrafter(SETTINGS, None)
-    for length in range(step, len(tokens), step):
-        draft(stepwise, tokens[:length], 5)
+    for end in range(step, length, step):
+        draft(stepwise, tokens[:end], 5)
     assert draft(stepwise, tokens, 5) == draft(at_once, tokens, 5)
 
 
@@ -104,6 +105,11 @@ def test_a_short_cycle_is_drafted_beyond_the_end_of_the_tokens():
 
 def test_a_longer_match_beats_a_more_recent_one():
     tokens = [5, 1, 2, 8, 6, 1, 2, 9, 5, 1, 2]
+    assert draft(NgramDrafter(SETTINGS, None), tokens, 1)[2] == [8]
+
+
+def test_a_long_match_is_found_behind_many_short_ones():
+    tokens = [5, 6, 1, 8, *[7, 1] * 20, 5, 6, 1]
     assert draft(NgramDrafter(SETTINGS, None), tokens, 1)[2] == [8]
 
 
