@@ -14,7 +14,6 @@ from outrider.bulk.rows import ErrorCode, InvalidRowError, Row, RowError
 from outrider.core import Fault
 
 MAX_LINE_BYTES = 64 * 2**20  # keeps memory flat when a file has no line ends
-UTF8_BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)

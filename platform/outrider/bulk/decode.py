@@ -136,9 +136,10 @@ class ShardDecoder:
         """The target's top-2 margin behind `prefix`, in logits; infinite where it says nothing.
 
         One plain token behind the common prefix with two logprobs: their difference is that of
-        the logits. With penalties or a bias the raw margin isn't what was decided on.
+        the logits. With penalties, a bias or a masked EOS the raw margin decided nothing.
         """
-        if request.params.has_penalties or request.params.logit_bias:
+        asked_for = request.params
+        if asked_for.has_penalties or asked_for.logit_bias or len(prefix) < asked_for.min_tokens:
             return float("inf")
         params = replace(
             request.params, max_tokens=1, min_tokens=0, top_logprobs=2, stop=(), ignore_eos=True

@@ -52,7 +52,7 @@ class Figures:
     """Everything counted in a shard or a job."""
 
     arms: dict[tuple[Arm, str], ArmFigures] = field(default_factory=dict)
-    parity: Parity = Parity()
+    parity: Parity = field(default_factory=Parity)
 
     def count(self, arm: Arm, kind: str, completion: Completion) -> None:
         self.arms.setdefault((arm, kind), ArmFigures()).count(completion)

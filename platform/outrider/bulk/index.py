@@ -7,16 +7,17 @@ import sqlite3
 import struct
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from outrider.bulk.corpus import MAX_LINE_BYTES, UTF8_BOM, Shard, read_line, shard_digest
+from outrider.bulk.corpus import MAX_LINE_BYTES, Shard, read_line, shard_digest
 from outrider.bulk.durable import disk_faults
 from outrider.bulk.parquet import spool_parquet
 from outrider.core import UserError
 
 RECORD = struct.Struct("<QQQQ16s")  # offset, length, first line, rows, digest
+UTF8_BOM = b"\xef\xbb\xbf"
 JSONL = (".jsonl", ".ndjson")
 WRONG_ENCODINGS = (b"\xff\xfe", b"\xfe\xff")
 CHUNK = 2**20
@@ -93,17 +94,19 @@ def _index_lines(
     hashing = hashlib.sha256()
     num_rows = 0
     with source.open("rb") as file, index_file.open("wb") as out, _Ids(scratch, source) as known:
-        block = _Block(0, 1)
-        for number, offset, raw in _raw_lines(file, source):
+        start = _skip_mark(file)
+        hashing.update(UTF8_BOM[:start])
+        block = _Block(start, 1)
+        for number, offset, raw in _raw_lines(file, source, start):
             hashing.update(raw)
             if limit and num_rows == limit:
                 break
-            block.add(raw, offset, number)
+            block.raw += raw
             if not raw.strip():
                 continue
             num_rows += 1
             block.num_rows += 1
-            known.add(read_line(raw.removeprefix(UTF8_BOM), number).custom_id, number)
+            known.add(read_line(raw, number).custom_id, number)
             if block.num_rows == shard_rows:
                 out.write(block.record())
                 block = _Block(offset + len(raw), number + 1)
@@ -114,9 +117,16 @@ def _index_lines(
     return hashing.hexdigest(), num_rows
 
 
-def _raw_lines(file: IO[bytes], source: Path) -> Iterator[tuple[int, int, bytes]]:
+def _skip_mark(file: IO[bytes]) -> int:
+    """Leave a byte-order mark behind; returns where the first row starts."""
+    start = len(UTF8_BOM) if file.read(len(UTF8_BOM)) == UTF8_BOM else 0
+    file.seek(start)
+    return start
+
+
+def _raw_lines(file: IO[bytes], source: Path, start: int) -> Iterator[tuple[int, int, bytes]]:
     """(1-based number, byte offset, bytes with the line end) of each line."""
-    offset, number = 0, 0
+    offset, number = start, 0
     while raw := file.readline(MAX_LINE_BYTES):
         number += 1
         if len(raw) == MAX_LINE_BYTES:
@@ -126,24 +136,18 @@ def _raw_lines(file: IO[bytes], source: Path) -> Iterator[tuple[int, int, bytes]
         offset += len(raw)
 
 
+@dataclass(slots=True)
 class _Block:
-    """The shard being gathered. A byte-order mark is left out of it."""
+    """The shard being gathered."""
 
-    def __init__(self, offset: int, first_line: int) -> None:
-        self.offset = offset
-        self.first_line = first_line
-        self.num_rows = 0
-        self._raw = bytearray()
-
-    def add(self, raw: bytes, offset: int, number: int) -> None:
-        if offset == 0 and raw.startswith(UTF8_BOM):
-            self.offset = len(UTF8_BOM)
-            raw = raw.removeprefix(UTF8_BOM)
-        self._raw += raw
+    offset: int
+    first_line: int
+    num_rows: int = 0
+    raw: bytearray = field(default_factory=bytearray)
 
     def record(self) -> bytes:
-        digest = bytes.fromhex(shard_digest(bytes(self._raw)))
-        return RECORD.pack(self.offset, len(self._raw), self.first_line, self.num_rows, digest)
+        digest = bytes.fromhex(shard_digest(bytes(self.raw)))
+        return RECORD.pack(self.offset, len(self.raw), self.first_line, self.num_rows, digest)
 
 
 class _Ids:

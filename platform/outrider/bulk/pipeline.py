@@ -294,6 +294,9 @@ class _Book:
     def window(self, tally: Tally, *, last: bool = False) -> None:
         """One point of the series per window; its step is whole seconds since decoding began."""
         now = self._clock.monotonic()
+        if tally.emitted == 0:  # the engine is loading: no throughput, not a throughput of 0
+            self._window_began = now
+            return
         span = now - self._window_began
         if span < self._window_s and not (last and span > 0):
             return

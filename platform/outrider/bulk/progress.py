@@ -14,6 +14,7 @@ from outrider.bulk.live import Tally
 from outrider.core import Clock
 
 PLAIN_EVERY_S = 5.0
+STILL_EVERY_S = 30.0  # while no row ends
 RATE_OVER_S = 10.0  # live tok/s looks back this far
 HOUR_S, MINUTE_S = 3600, 60
 
@@ -84,6 +85,7 @@ class ProgressView:
         self._console = console
         self._clock = clock
         self._last = float("-inf")
+        self._rows = -1
         self._bar: Progress | None = None
         if console.is_terminal:
             self._bar = Progress(
@@ -119,8 +121,9 @@ class ProgressView:
             )
             return
         now = self._clock.monotonic()
-        if now - self._last >= PLAIN_EVERY_S:
-            self._last = now
+        wait_s = PLAIN_EVERY_S if glance.num_rows != self._rows else STILL_EVERY_S
+        if now - self._last >= wait_s:
+            self._last, self._rows = now, glance.num_rows
             self.say(glance.line())
 
     def say(self, line: str) -> None:

@@ -31,6 +31,10 @@ from outrider.core import Fault
 
 TASKS_PER_READ = 256
 OBJECT_STORE_BYTES = 128 * 2**20  # tasks and records are a few hundred bytes each
+QUIET = {
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else a FutureWarning
+    "RAY_BACKEND_LOG_LEVEL": "fatal",  # else C++ lines about restartable actors on the terminal
+}
 NOISY = ("ray", "ray.data", "ray._private.worker")
 
 
@@ -59,7 +63,8 @@ def ray_session(settings: BulkSettings) -> Iterator[None]:
             "object_store_memory": OBJECT_STORE_BYTES,
             "_node_ip_address": "127.0.0.1",
         }
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
     with _signals_kept():
         try:
             ray.init(**options)

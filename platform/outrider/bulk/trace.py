@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import asdict
 from pathlib import Path
@@ -103,7 +103,7 @@ class TracedDecoder:
     def cancel(self, request_id: str) -> None:
         self._decoder.cancel(request_id)
 
-    def stats(self) -> dict[str, object]:
+    def stats(self) -> Mapping[str, object]:
         return self._decoder.stats()
 
     def reset_prefix_cache(self) -> None:

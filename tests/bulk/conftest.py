@@ -1,0 +1,8 @@
+"""Makes the scripted engine importable, here and in the processes that tests start."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parent))
