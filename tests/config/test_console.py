@@ -12,6 +12,7 @@ import pytest
 from outrider.config.console import Job, main
 from outrider.config.schema import BulkJob
 from outrider.core import Fault, UserError
+from outrider.tracking.lifecycle import Terminated
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 GIVEN = ("input=a.jsonl", "job_dir=out")
@@ -112,6 +113,7 @@ def test_the_job_gets_its_settings_and_the_words_typed() -> None:
         (Fault("the disk is full"), 1, "outrider: the disk is full\n"),
         (ValueError("a\nb"), 1, "outrider: ValueError: a b; run again with --traceback to see wh"),
         (KeyboardInterrupt(), 130, "outrider: interrupted\n"),
+        (Terminated(), 143, "outrider: terminated\n"),
     ],
 )
 def test_an_error_is_one_line_and_a_status(

@@ -1,0 +1,90 @@
+"""`python jobs/bulk.py` from the outside: a file goes in, a folder comes out."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+TURNS = ["The ferry leaves at 22:40.", "Name: Ada, age: 36\nName: Ada,", "A boat", "Drifts"]
+
+
+def bulk(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, str(REPOSITORY / "jobs" / "bulk.py"), *words]
+    home = {"HOME": str(cwd), "OUTRIDER_CACHE": str(cwd / "cache")}
+    return subprocess.run(
+        line,
+        cwd=cwd,
+        env=os.environ | home,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bulk")
+    rows = [{"id": f"row-{index}", "prompt": turn} for index, turn in enumerate(TURNS)]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (folder / "my.jsonl").write_text(text + "not JSON\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def words(place: Path, model_folder: Path) -> list[str]:
+    return [
+        "input=my.jsonl",
+        "job_dir=out",
+        f"model.source=path:{model_folder}",
+        *("model.runtime=torch", "model.dtype=float32", "max_tokens=12", "baseline=all"),
+        f"tracking.uri=sqlite:///{place}/runs.db",
+    ]
+
+
+def test_a_file_goes_in_and_a_folder_comes_out(place: Path, words: list[str]) -> None:
+    first = bulk(place, *words)
+    assert first.returncode == 0, first.stderr
+    output = (place / "out" / "output.jsonl").read_bytes()
+    assert [json.loads(line)["custom_id"] for line in output.splitlines()] == [
+        f"row-{index}" for index in range(len(TURNS))
+    ]
+    assert len((place / "out" / "errors.jsonl").read_text().splitlines()) == 1
+    report = json.loads((place / "out" / "report.json").read_text())
+    assert (report["num_rows_done"], report["num_rows_failed"]) == (len(TURNS), 1)
+    assert report["parity"]["mismatches"] == 0
+    assert report["run_id"] in first.stdout
+    assert "mlflow ui --backend-store-uri" in first.stdout
+    assert "Traceback" not in first.stderr
+
+    again = bulk(place, *words)
+    assert again.returncode == 0, again.stderr
+    assert (place / "out" / "output.jsonl").read_bytes() == output
+
+    other = bulk(place, *words, "temperature=0.7")
+    assert other.returncode == 2
+    assert other.stderr.count("\n") == 1
+    assert "sampling.temperature" in other.stderr
+    assert (place / "out" / "output.jsonl").read_bytes() == output
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ("input=nowhere.jsonl", "outrider: bulk.input: no file nowhere.jsonl"),
+        ("model.source=path:nowhere", "outrider: model.source: "),
+        ("tracking.uri=sqlite:///relative.db", "outrider: tracking.uri="),
+    ],
+)
+def test_what_is_not_there_is_one_line(
+    place: Path, words: list[str], changed: str, said: str
+) -> None:
+    ended = bulk(place, *words, changed, "job_dir=never")
+    assert ended.returncode == 2
+    assert ended.stderr.startswith(said)
+    assert ended.stderr.count("\n") == 1
+    assert not (place / "never").exists()

@@ -1,0 +1,196 @@
+"""Settings become the objects that they describe, in this process or another."""
+
+import pickle
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from outrider.bulk.ports import ChatTokenizer, Decoder
+from outrider.config.load import load
+from outrider.config.schema import BulkJob
+from outrider.core import Completion, Request, SamplingParams, UserError
+from outrider.models import ModelFiles
+from outrider.tracking.fingerprint import fingerprint
+from outrider.tracking.mlflow_tracker import MlflowTracker
+from outrider.tracking.provenance import Code, Hardware, Provenance
+from outrider.tracking.tracker import NoTracker
+from outrider.wiring import engine_recipe, release, release_settings, tracker
+
+TARGET = ModelFiles(
+    source="path:a",
+    folder=Path("a"),
+    weights_digest="w",
+    tokenizer_digest="t",
+    chat_template_digest=None,
+)
+HERE = Provenance(
+    code=Code(revision="abc"), hardware=Hardware(cpu="a chip"), python="3", platform="here"
+)
+TURNS = ["The ferry leaves at 22:40. The ferry", "Name: Ada, age: 36\nName: Ada,"]
+
+
+def settings(*words: str) -> BulkJob:
+    return load(BulkJob, "bulk", ["input=a.jsonl", "job_dir=out", *words])
+
+
+def exact(folder: Path, *words: str) -> BulkJob:
+    """The slow way that has no rounding to speak of."""
+    return settings(
+        f"model.source=path:{folder}",
+        *("model.runtime=torch", "model.dtype=float64", "model.num_threads=1"),
+        *words,
+    )
+
+
+def generate(engine: tuple[Decoder, ChatTokenizer], max_tokens: int = 24) -> list[Completion]:
+    decoder, tokenizer = engine
+    params = [SamplingParams(max_tokens=max_tokens), SamplingParams(temperature=1.0, seed=3)]
+    try:
+        answers = [
+            decoder.submit(
+                Request(
+                    request_id=f"r{index}",
+                    prompt_ids=tuple(tokenizer.encode_chat([{"role": "user", "content": turn}])),
+                    params=replace(params[index], max_tokens=max_tokens, ignore_eos=True),
+                )
+            )
+            for index, turn in enumerate(TURNS)
+        ]
+        return [answer.result(timeout=60) for answer in answers]
+    finally:
+        decoder.close()
+
+
+def tokens(completions: list[Completion]) -> list[tuple[int, ...]]:
+    return [completion.token_ids for completion in completions]
+
+
+@pytest.mark.parametrize("draft", ["ngram", "fixed", "model", "composite"])
+def test_whoever_drafts_the_tokens_are_those_of_plain_decoding(
+    draft: str, model_folder: Path, draft_folder: Path, tmp_path: Path
+) -> None:
+    words = [f"draft={draft}"]
+    if draft in ("model", "composite"):
+        words += [f"draft.model.source=path:{draft_folder}", "draft.model.runtime=torch"]
+        words += ["draft.model.dtype=float64"]
+    plain = generate(engine_recipe(exact(model_folder, "draft=none"), tmp_path)())
+    drafted = generate(engine_recipe(exact(model_folder, *words), tmp_path)())
+    assert tokens(drafted) == tokens(plain)
+    assert [len(ids) for ids in tokens(plain)] == [24, 24]
+    assert sum(completion.counters.drafted for completion in plain) == 0
+    assert sum(completion.counters.drafted for completion in drafted) > 0
+
+
+def test_a_recipe_gives_the_same_engine_in_another_process(
+    model_folder: Path, tmp_path: Path
+) -> None:
+    recipe = engine_recipe(exact(model_folder), tmp_path)
+    again = pickle.loads(pickle.dumps(recipe))
+    assert again == recipe
+    assert tokens(generate(again())) == tokens(generate(recipe()))
+
+
+def test_a_draft_with_other_tokens_is_refused(
+    model_folder: Path, foreign_folder: Path, tmp_path: Path
+) -> None:
+    words = ("draft=model", f"draft.model.source=path:{foreign_folder}")
+    recipe = engine_recipe(exact(model_folder, *words, "draft.model.runtime=torch"), tmp_path)
+    with pytest.raises(UserError, match=r"^draft\.model\.source: \d+ tokens of the draft differ"):
+        recipe()
+
+
+def test_a_trace_is_on_disk_when_the_answers_are_there(model_folder: Path, tmp_path: Path) -> None:
+    job = exact(model_folder, "trace=true", f"job_dir={tmp_path / 'out'}")
+    decoder, tokenizer = engine_recipe(job, tmp_path)()
+    answer = decoder.submit(
+        Request(
+            request_id="r",
+            prompt_ids=tuple(tokenizer.encode(TURNS[0])),
+            params=SamplingParams(max_tokens=16, ignore_eos=True),
+        )
+    ).result(timeout=60)
+    rounds = pq.read_table(tmp_path / "out" / "trace").to_pylist()
+    assert len(rounds) == answer.counters.num_rounds
+    assert sum(len(each["drafted"]) for each in rounds) == answer.counters.drafted
+    assert sum(each["length_after"] - each["length_before"] for each in rounds) == 16
+    assert all(len(each["p"]) == len(each["q"]) == len(each["drafted"]) for each in rounds)
+    decoder.close()
+
+
+def test_nothing_is_traced_unless_asked(model_folder: Path, tmp_path: Path) -> None:
+    job = exact(model_folder, f"job_dir={tmp_path / 'out'}")
+    generate(engine_recipe(job, tmp_path)(), max_tokens=4)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_worker_runs_on_the_cores_it_was_given(tmp_path: Path) -> None:
+    given = engine_recipe(settings("cpus_per_worker=3"), tmp_path)
+    assert given.model.num_threads == 3
+    chosen = engine_recipe(settings("cpus_per_worker=3", "model.num_threads=2"), tmp_path)
+    assert chosen.model.num_threads == 2
+
+
+def identity(*words: str, target: ModelFiles = TARGET) -> str:
+    return fingerprint(release_settings(settings(*words), target, None))
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "input=b.jsonl",
+        "job_dir=elsewhere",
+        "tracking=off",
+        "num_workers=2",
+        "model.num_threads=1",
+        "model.kv_blocks=64",
+        "engine.max_rows=4",
+        "trace=true",
+    ],
+)
+def test_where_and_how_fast_is_not_what(word: str) -> None:
+    assert identity(word) == identity()
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "sampling.temperature=0.5",
+        "sampling.max_tokens=7",
+        "model.dtype=float32",
+        "engine.rule=ratio",
+        "engine.seed=1",
+        "draft=none",
+        "draft.length.max=3",
+        "draft.breaker.min_gain=0.1",
+    ],
+)
+def test_another_decoding_is_another_release(word: str) -> None:
+    """P06."""
+    assert identity(word) != identity()
+
+
+def test_other_weights_tokenizer_or_template_are_another_release() -> None:
+    """P06. A folder that has moved is not."""
+    assert identity(target=replace(TARGET, folder=Path("b"), source="path:b")) == identity()
+    for change in ("weights_digest", "tokenizer_digest", "chat_template_digest"):
+        assert identity(target=replace(TARGET, **{change: "other"})) != identity()
+
+
+def test_the_record_of_a_run_says_what_was_typed_and_where_it_ran() -> None:
+    record = release(settings("limit=3"), TARGET, None, HERE, ["limit=3"])
+    assert record.params["overrides"] == "limit=3"
+    assert record.tags["code.revision"] == "abc"
+    assert "limit: 3" in record.texts["config.yaml"]
+    assert record.conditions["dtype"] == "bfloat16"
+
+
+def test_tracking_is_on_or_off(tmp_path: Path) -> None:
+    assert isinstance(tracker(settings("tracking=off").tracking), NoTracker)
+    uri = f"sqlite:///{tmp_path}/runs.db"
+    on = tracker(settings(f"tracking.uri={uri}").tracking)
+    assert isinstance(on, MlflowTracker)
+    assert uri in on.open_command
+    with pytest.raises(UserError, match=r"^tracking\.uri="):
+        tracker(settings("tracking.uri=sqlite:///runs.db").tracking)
