@@ -1,4 +1,4 @@
-"""The input is indexed in one pass, in flat memory, and refused in one line where it is no input."""
+"""The input is indexed in one pass and flat memory, or refused in one line."""
 
 from __future__ import annotations
 
