@@ -27,7 +27,7 @@ NEEDS = {
 FILES = sorted(SHIPPED.rglob("*.yaml"))
 UNIT = re.compile(
     r"\b(tokens|rows|blocks?|cores|threads|actors|seconds|logits|ratio|probability|rounds"
-    r"|observations|number|pairs|requests)\b"
+    r"|observations|number|times|requests)\b"
 )
 
 

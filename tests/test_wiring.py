@@ -11,23 +11,10 @@ from outrider.bulk.ports import ChatTokenizer, Decoder
 from outrider.config.load import load
 from outrider.config.schema import BulkJob
 from outrider.core import Completion, Request, SamplingParams, UserError
-from outrider.models import ModelFiles
-from outrider.tracking.fingerprint import fingerprint
 from outrider.tracking.mlflow_tracker import MlflowTracker
-from outrider.tracking.provenance import Code, Hardware, Provenance
 from outrider.tracking.tracker import NoTracker
-from outrider.wiring import engine_recipe, release, release_settings, tracker
+from outrider.wiring import engine_recipe, tracker
 
-TARGET = ModelFiles(
-    source="path:a",
-    folder=Path("a"),
-    weights_digest="w",
-    tokenizer_digest="t",
-    chat_template_digest=None,
-)
-HERE = Provenance(
-    code=Code(revision="abc"), hardware=Hardware(cpu="a chip"), python="3", platform="here"
-)
 TURNS = ["The ferry leaves at 22:40. The ferry", "Name: Ada, age: 36\nName: Ada,"]
 
 
@@ -130,60 +117,6 @@ def test_a_worker_runs_on_the_cores_it_was_given(tmp_path: Path) -> None:
     assert given.model.num_threads == 3
     chosen = engine_recipe(settings("cpus_per_worker=3", "model.num_threads=2"), tmp_path)
     assert chosen.model.num_threads == 2
-
-
-def identity(*words: str, target: ModelFiles = TARGET) -> str:
-    return fingerprint(release_settings(settings(*words), target, None))
-
-
-@pytest.mark.parametrize(
-    "word",
-    [
-        "input=b.jsonl",
-        "job_dir=elsewhere",
-        "tracking=off",
-        "num_workers=2",
-        "model.num_threads=1",
-        "model.kv_blocks=64",
-        "engine.max_rows=4",
-        "trace=true",
-    ],
-)
-def test_where_and_how_fast_is_not_what(word: str) -> None:
-    assert identity(word) == identity()
-
-
-@pytest.mark.parametrize(
-    "word",
-    [
-        "sampling.temperature=0.5",
-        "sampling.max_tokens=7",
-        "model.dtype=float32",
-        "engine.rule=ratio",
-        "engine.seed=1",
-        "draft=none",
-        "draft.length.max=3",
-        "draft.breaker.min_gain=0.1",
-    ],
-)
-def test_another_decoding_is_another_release(word: str) -> None:
-    """P06."""
-    assert identity(word) != identity()
-
-
-def test_other_weights_tokenizer_or_template_are_another_release() -> None:
-    """P06. A folder that has moved is not."""
-    assert identity(target=replace(TARGET, folder=Path("b"), source="path:b")) == identity()
-    for change in ("weights_digest", "tokenizer_digest", "chat_template_digest"):
-        assert identity(target=replace(TARGET, **{change: "other"})) != identity()
-
-
-def test_the_record_of_a_run_says_what_was_typed_and_where_it_ran() -> None:
-    record = release(settings("limit=3"), TARGET, None, HERE, ["limit=3"])
-    assert record.params["overrides"] == "limit=3"
-    assert record.tags["code.revision"] == "abc"
-    assert "limit: 3" in record.texts["config.yaml"]
-    assert record.conditions["dtype"] == "bfloat16"
 
 
 def test_tracking_is_on_or_off(tmp_path: Path) -> None:

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import logging
 import os
-import shlex
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-import yaml
 from rich.console import Console
 
 from outrider.bench.run import chosen
 from outrider.bench.run import run as run_bench
 from outrider.bench.workbench import Workbench
 from outrider.bench.workload import load_workload, one_of_each_kind
-from outrider.bulk.pipeline import Release, run_job
+from outrider.bulk.pipeline import run_job
 from outrider.bulk.ports import ChatTokenizer, Decoder
 from outrider.bulk.ray_stream import cpus_per_worker, num_cores
+from outrider.bulk.release import make_release
 from outrider.bulk.screen import show_report
 from outrider.bulk.trace import RoundTrace, TracedDecoder, trace_name
 from outrider.config.folders import SHIPPED
@@ -32,7 +29,6 @@ from outrider.config.schema import (
     ModelSettings,
     TrackingSettings,
 )
-from outrider.config.typed import plain
 from outrider.core import SystemClock, UserError
 from outrider.engine.cost import CostModel
 from outrider.engine.drafters import SafeDrafter
@@ -43,21 +39,15 @@ from outrider.engine.runner import Runner
 from outrider.engine.runtimes import open_model
 from outrider.engine.runtimes.loading import TORCH_DTYPES, load_module
 from outrider.engine.speculation import SpeculationPolicy
-from outrider.models import HfTokenizer, ModelFiles, default_cache_dir, resolve, same_vocabulary
+from outrider.models import HfTokenizer, default_cache_dir, resolve, same_vocabulary
 from outrider.models.cache import Notice
-from outrider.tracking.fingerprint import fingerprint
 from outrider.tracking.mlflow_tracker import MlflowTracker
-from outrider.tracking.provenance import Provenance, collect, hardware
+from outrider.tracking.provenance import collect, hardware
 from outrider.tracking.store_uri import sqlite_uri
 from outrider.tracking.tracker import NoTracker, Tracker
 
 REPOSITORY = SHIPPED.parent
 RUNS = REPOSITORY / "runs"
-# How fast and where a release runs is not what it is: a job may go on with other resources.
-RESOURCES = {
-    "model": ("source", "num_threads", "kv_blocks", "block_size"),
-    "engine": ("max_rows", "max_round_tokens", "prefix_caching", "trace"),
-}
 
 _LOG = logging.getLogger(__name__)
 
@@ -79,7 +69,7 @@ def bulk(settings: BulkJob, words: Sequence[str] = ()) -> int:
     report = run_job(
         settings,
         make_engine=engine_recipe(settings, cache_dir),
-        release=release(settings, target, draft, collect(REPOSITORY), words),
+        release=make_release(settings, target, draft, collect(REPOSITORY), words),
         tracker=tracker(settings.tracking),
         console=notices,
     )
@@ -215,66 +205,3 @@ def open_language_model(
         files.folder, settings, digest=files.weights_digest, cache_dir=cache_dir, notice=notice
     )
     return model, HfTokenizer.load(files.folder)
-
-
-# -- the release ------------------------------------------------------------------------------
-
-
-def release(
-    settings: BulkJob,
-    target: ModelFiles,
-    draft: ModelFiles | None,
-    provenance: Provenance,
-    words: Sequence[str] = (),
-) -> Release:
-    """What decodes, as it is fingerprinted, and what else the record of a run should hold."""
-    what = release_settings(settings, target, draft)
-    command = shlex.join([sys.executable, *sys.argv])
-    return Release(
-        fingerprint=fingerprint(what),
-        settings=what,
-        model=settings.model.source,
-        conditions={
-            "model": settings.model.source,
-            "dtype": settings.model.dtype.value,
-            "runtime": settings.model.runtime.value,
-            "cores_per_worker": cpus_per_worker(settings.bulk, num_cores()),
-            "num_workers": settings.bulk.num_workers,
-            "hardware": provenance.hardware,
-            "packages": provenance.packages,
-        },
-        params={"hardware": provenance.hardware, "overrides": " ".join(words)},
-        tags=provenance.to_tags(),
-        texts={
-            "config.yaml": yaml.safe_dump(plain(settings), sort_keys=False, allow_unicode=True),
-            "command.txt": command + "\n",
-        },
-    )
-
-
-def release_settings(
-    settings: BulkJob, target: ModelFiles, draft: ModelFiles | None
-) -> Mapping[str, Any]:
-    """What makes two releases the same: weights, decoding, drafting. Not input, folder, threads."""
-    drafting = plain(settings.draft)
-    if draft is not None and settings.draft.model is not None:
-        drafting["model"] = {**_lasting("model", settings.draft.model), **_digests(draft)}
-    return {
-        "model": {**_lasting("model", settings.model), **_digests(target)},
-        "engine": _lasting("engine", settings.engine),
-        "draft": drafting,
-        "sampling": plain(settings.sampling),
-    }
-
-
-def _lasting(section: str, settings: object) -> dict[str, Any]:
-    values: dict[str, Any] = plain(settings)
-    return {name: value for name, value in values.items() if name not in RESOURCES[section]}
-
-
-def _digests(files: ModelFiles) -> dict[str, str | None]:
-    return {
-        "weights": files.weights_digest,
-        "tokenizer": files.tokenizer_digest,
-        "chat_template": files.chat_template_digest,
-    }
