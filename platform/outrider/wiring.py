@@ -150,6 +150,7 @@ class EngineRecipe:
             trace = RoundTrace(self.trace_dir, name=trace_name())
         drafter, policy = self._drafting(target, tokenizer)
         engine = Engine(target, tokenizer, drafter, policy, self.engine, trace=trace)
+        engine.calibrate()
         decoder: Decoder = Runner(engine)
         if trace is not None:
             decoder = TracedDecoder(decoder, trace)

@@ -123,4 +123,5 @@ class Workbench:
             replace(self.engine, max_rows=in_flight, prefix_caching=False),
             clock=self.clock,
         )
+        engine.calibrate()
         return EngineArm(name, engine, max_tokens=self.max_tokens, clock=self.clock)

@@ -22,6 +22,7 @@ from outrider.core import (
 )
 from outrider.engine.admission import check_request
 from outrider.engine.block import NotFiniteError, ScoredBlock
+from outrider.engine.calibration import calibrate
 from outrider.engine.drafters import DraftRow, Proposal, SafeDrafter
 from outrider.engine.drafting import make_draft_row
 from outrider.engine.kv_cache import BlockPool
@@ -70,6 +71,11 @@ class Engine:
         self._next_row_id = 0
         self.num_rounds = 0
         self.counters = Counters()
+
+    def calibrate(self) -> None:
+        """Run rounds of no request to learn what rounds cost. Before the first request only."""
+        max_rows = self._settings.max_rows
+        calibrate(self._model, self._pool, self._policy.cost, self._clock, max_rows=max_rows)
 
     # -- requests ---------------------------------------------------------------------------
 
