@@ -14,11 +14,13 @@ import torch
 from outrider.config.schema import Dtype
 from outrider.core import Fault, UserError
 from outrider.engine.language_model import ModelShape, RowSlice
+from outrider.engine.runtimes.huge_pages import new_memory_in_huge_pages
 from outrider.engine.runtimes.openvino_conversion import page_attention
 from outrider.engine.runtimes.rows import check_ids, check_rows, num_used_blocks
 
 BLOCK_SIZE = 32  # the only one that OpenVINO's CPU kernels take
 
+_MIN_TOKENS = 3
 _TYPES = {Dtype.FLOAT32: "f32", Dtype.BFLOAT16: "bf16"}
 
 
@@ -50,16 +52,18 @@ class OpenVinoModel:
         digest: str,
     ) -> None:
         check_settings(dtype, block_size)
-        compiled = _compile(model_file, dtype, num_threads)
-        self._request = compiled.create_infer_request()
-        _allocate_cache(compiled, self._request, num_blocks)
-        self._inputs = _Inputs(self._request)
+        with new_memory_in_huge_pages():
+            compiled = _compile(model_file, dtype, num_threads)
+            self._request = compiled.create_infer_request()
+            _pack_weights(compiled, self._request)
         self._shape = ModelShape(
-            vocab_size=compiled.outputs[0].partial_shape[1].get_length(),
+            vocab_size=_vocab_size(compiled),
             context_length=context_length,
             num_blocks=num_blocks,
             block_size=block_size,
         )
+        _allocate_cache(compiled, self._request, num_blocks + 1)
+        self._inputs = _Inputs(self._request, self._shape)
         self._identity = {
             "runtime": f"openvino {ov.__version__}",
             "device": "cpu",
@@ -67,8 +71,6 @@ class OpenVinoModel:
             "num_threads": str(num_threads),
             "weights": digest,
         }
-        # OpenVINO packs the weights on first use: not in the first request's time
-        self.forward([RowSlice([0], 0, [0], 1)])
 
     @property
     def shape(self) -> ModelShape:
@@ -81,7 +83,7 @@ class OpenVinoModel:
     def forward(self, rows: Sequence[RowSlice]) -> torch.Tensor:
         """See `LanguageModel.forward`. ValueError where a row breaks its contract."""
         check_rows(rows, self._shape)
-        num_logits = self._inputs.fill(rows, self._shape)
+        num_logits = self._inputs.fill(rows)
         self._request.infer()
         logits = torch.from_numpy(self._request.get_output_tensor(0).data)
         return logits[:num_logits]
@@ -112,9 +114,15 @@ class _Buffer:
 
 
 class _Inputs:
-    """Everything a round tells the graph."""
+    """Everything a round tells the graph.
 
-    def __init__(self, request: Any) -> None:
+    A round of fewer than three tokens is filled up with tokens of a block that is nobody's: the
+    matrix kernels take longer for one or two tokens than for three.
+    """
+
+    def __init__(self, request: Any, shape: ModelShape) -> None:
+        self._shape = shape
+        self._filler = RowSlice([0], 0, [shape.num_blocks], 0)
         self._input_ids = _Buffer(request, "input_ids", np.int64)
         self._position_ids = _Buffer(request, "position_ids", np.int64)
         self._logit_indices = _Buffer(request, "logit_indices", np.int64)
@@ -125,25 +133,27 @@ class _Inputs:
         self._max_context_len = np.zeros((), np.int32)
         request.set_tensor("max_context_len", ov.Tensor(self._max_context_len, shared_memory=True))
 
-    def fill(self, rows: Sequence[RowSlice], shape: ModelShape) -> int:
+    def fill(self, rows: Sequence[RowSlice]) -> int:
         """Lay the rows out flat; return how many logits they want. ValueError for a wrong id."""
         begins, block_begins = [0], [0]
         positions: list[int] = []
         blocks: list[int] = []
         wanted: list[int] = []
-        for row in rows:
+        num_fillers = max(0, _MIN_TOKENS - sum(len(row.tokens) for row in rows))
+        filled = [*rows, *[self._filler] * num_fillers]
+        for row in filled:
             end = row.past_length + len(row.tokens)
             positions.extend(range(row.past_length, end))
-            blocks.extend(row.blocks[: num_used_blocks(row, shape.block_size)])
+            blocks.extend(row.blocks[: num_used_blocks(row, self._shape.block_size)])
             begins.append(len(positions))
             block_begins.append(len(blocks))
             wanted.extend(range(begins[-1] - row.num_logits, begins[-1]))
-        tokens = self._input_ids.put(list(chain.from_iterable(row.tokens for row in rows)))
-        check_ids("token id", int(tokens.min()), int(tokens.max()), shape.vocab_size)
-        used = self._block_indices.put(blocks)
-        check_ids("block id", int(used.min()), int(used.max()), shape.num_blocks)
+        tokens = self._input_ids.put(list(chain.from_iterable(row.tokens for row in filled)))
+        check_ids("token id", int(tokens.min()), int(tokens.max()), self._shape.vocab_size)
+        used = self._block_indices.put(blocks)[: len(blocks) - num_fillers]
+        check_ids("block id", int(used.min()), int(used.max()), self._shape.num_blocks)
         self._position_ids.put(positions)
-        self._past_lens.put([row.past_length for row in rows])
+        self._past_lens.put([row.past_length for row in filled])
         self._subsequence_begins.put(begins)
         self._block_indices_begins.put(block_begins)
         # The graph needs one position at least; where none is wanted, its logits are dropped.
@@ -168,6 +178,8 @@ def _compile(model_file: Path, dtype: Dtype, num_threads: int) -> Any:
             "INFERENCE_NUM_THREADS": num_threads,
             "PERFORMANCE_HINT": "LATENCY",
             "NUM_STREAMS": "1",
+            # Processes that pin would meet on the same cores while others idle
+            "ENABLE_CPU_PINNING": False,
         },
     )
 
@@ -183,3 +195,18 @@ def _allocate_cache(compiled: Any, request: Any, num_blocks: int) -> None:
                 raise Fault(f"OpenVINO wants blocks of {block_size} tokens, not {BLOCK_SIZE}")
             shape = ov.Shape([num_blocks, heads, block_size, size])
             request.set_tensor(name, ov.Tensor(port.element_type, shape))
+
+
+def _pack_weights(compiled: Any, request: Any) -> None:
+    """Run once: OpenVINO packs weights on first use, which is not to be a request's time."""
+    shape = ModelShape(
+        vocab_size=_vocab_size(compiled), context_length=1, num_blocks=1, block_size=BLOCK_SIZE
+    )
+    _allocate_cache(compiled, request, shape.num_blocks + 1)
+    inputs = _Inputs(request, shape)
+    inputs.fill([RowSlice([0], 0, [0], 1)])
+    request.infer()
+
+
+def _vocab_size(compiled: Any) -> int:
+    return int(compiled.outputs[0].partial_shape[1].get_length())
