@@ -21,6 +21,7 @@ from outrider.bulk.manifest import Identity, Manifest, Session
 from outrider.bulk.parts import PartState
 from outrider.bulk.ports import EngineFactory
 from outrider.bulk.progress import Pace, ProgressView
+from outrider.bulk.ray_environment import prepare_environment
 from outrider.bulk.report import (
     Report,
     kind_reports,
@@ -180,6 +181,7 @@ class _Driver:
             manifest.save()
 
     def _decode(self, manifest: Manifest, index: Index, tasks: list[Task], run: Run) -> None:
+        prepare_environment()
         from outrider.bulk.ray_stream import ray_session, stream_records  # Ray takes a second
 
         order = WorkOrder(
@@ -192,7 +194,8 @@ class _Driver:
         )
         book = _Book(manifest, self.clock, run, self.job.tracking.window_s)
         pace = Pace(index.num_rows, _num_settled(manifest, tasks), self.clock.monotonic())
-        with ProgressView(self.console, self.clock) as view, ray_session(self.job.bulk):
+        log = self.folder.scratch / "ray.log"
+        with ProgressView(self.console, self.clock) as view, ray_session(self.job.bulk, log):
             view.say(f"{len(tasks)} of {index.num_shards} shards to do")
             records = stream_records(order, tasks)
             with closing_iterator(_polled(records, len(tasks))) as polled:

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -25,16 +26,13 @@ from ray.data import ActorPoolStrategy, DataContext, Datasource, ReadTask
 from ray.data.block import BlockMetadata
 
 from outrider.bulk.folder import Task
+from outrider.bulk.ray_environment import stderr_into
 from outrider.bulk.worker import ShardWorker, WorkOrder
 from outrider.config.schema import Baseline, BulkSettings
 from outrider.core import Fault
 
 TASKS_PER_READ = 256
 OBJECT_STORE_BYTES = 128 * 2**20  # tasks and records are a few hundred bytes each
-QUIET = {
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else a FutureWarning
-    "RAY_BACKEND_LOG_LEVEL": "fatal",  # else C++ lines about restartable actors on the terminal
-}
 NOISY = ("ray", "ray.data", "ray._private.worker")
 
 
@@ -49,8 +47,11 @@ def cpus_per_worker(settings: BulkSettings, cores: int) -> int:
 
 
 @contextmanager
-def ray_session(settings: BulkSettings) -> Iterator[None]:
-    """A private Ray on loopback, or the cluster that RAY_ADDRESS names; left at the end."""
+def ray_session(settings: BulkSettings, log: Path) -> Iterator[None]:
+    """A private Ray on loopback, or the cluster that RAY_ADDRESS names; left at the end.
+
+    What Ray writes to the terminal while it starts goes into `log`.
+    """
     if ray.is_initialized():  # the caller's own
         yield
         return
@@ -61,11 +62,8 @@ def ray_session(settings: BulkSettings) -> Iterator[None]:
             "num_cpus": max(num_cores(), cpus),
             "include_dashboard": False,
             "object_store_memory": OBJECT_STORE_BYTES,
-            "_node_ip_address": "127.0.0.1",
         }
-    for name, value in QUIET.items():
-        os.environ.setdefault(name, value)
-    with _signals_kept():
+    with _signals_kept(), stderr_into(log):
         try:
             ray.init(**options)
         except (RuntimeError, ConnectionError, ValueError, OSError) as error:
