@@ -15,8 +15,8 @@ from outrider.bench.run import run as run_bench
 from outrider.bench.workbench import Workbench
 from outrider.bench.workload import load_workload, one_of_each_kind
 from outrider.bulk.pipeline import run_job
+from outrider.bulk.placement import cpus_per_worker, num_cores
 from outrider.bulk.ports import ChatTokenizer, Decoder
-from outrider.bulk.ray_stream import cpus_per_worker, num_cores
 from outrider.bulk.release import make_release
 from outrider.bulk.screen import show_report
 from outrider.bulk.trace import RoundTrace, TracedDecoder, trace_name

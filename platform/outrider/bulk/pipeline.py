@@ -21,7 +21,6 @@ from outrider.bulk.manifest import Identity, Manifest, Session
 from outrider.bulk.parts import PartState
 from outrider.bulk.ports import EngineFactory
 from outrider.bulk.progress import Pace, ProgressView
-from outrider.bulk.ray_environment import prepare_environment
 from outrider.bulk.report import (
     Report,
     kind_reports,
@@ -181,7 +180,6 @@ class _Driver:
             manifest.save()
 
     def _decode(self, manifest: Manifest, index: Index, tasks: list[Task], run: Run) -> None:
-        prepare_environment()
         from outrider.bulk.ray_stream import ray_session, stream_records  # Ray takes a second
 
         order = WorkOrder(

@@ -20,30 +20,24 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import ray
-import ray.data
-from ray.data import ActorPoolStrategy, DataContext, Datasource, ReadTask
-from ray.data.block import BlockMetadata
 
 from outrider.bulk.folder import Task
-from outrider.bulk.ray_environment import stderr_into
+from outrider.bulk.placement import cpus_per_worker, num_cores
+from outrider.bulk.ray_environment import prepare_environment, stderr_into
 from outrider.bulk.worker import ShardWorker, WorkOrder
 from outrider.config.schema import Baseline, BulkSettings
 from outrider.core import Fault
 
+prepare_environment()  # Ray reads it when imported
+
+import ray  # noqa: E402
+import ray.data  # noqa: E402
+from ray.data import ActorPoolStrategy, DataContext, Datasource, ReadTask  # noqa: E402
+from ray.data.block import BlockMetadata  # noqa: E402
+
 TASKS_PER_READ = 256
 OBJECT_STORE_BYTES = 128 * 2**20  # tasks and records are a few hundred bytes each
 NOISY = ("ray", "ray.data", "ray._private.worker")
-
-
-def num_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def cpus_per_worker(settings: BulkSettings, cores: int) -> int:
-    """Ray CPUs and threads of one worker."""
-    return settings.cpus_per_worker or max(1, cores // settings.num_workers)
 
 
 @contextmanager

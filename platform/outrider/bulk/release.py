@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from outrider.bulk.pipeline import Release
-from outrider.bulk.ray_stream import cpus_per_worker, num_cores
+from outrider.bulk.placement import cpus_per_worker, num_cores
 from outrider.config.schema import BulkJob
 from outrider.config.typed import plain
 from outrider.models import ModelFiles
