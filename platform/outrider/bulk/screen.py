@@ -11,6 +11,7 @@ from outrider.bulk.report import KindReport, ParityReport, Report
 
 WIDTH = 80
 NOTHING = "-"
+NAME_WIDTH = 14
 SHORT = 12  # characters of a fingerprint that are shown
 
 
@@ -75,15 +76,16 @@ def _parity(parity: ParityReport) -> Text:
     return line
 
 
-def _facts(report: Report) -> Table:
-    facts = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    facts.add_column(style="dim", no_wrap=True)
-    facts.add_column(overflow="fold")
-    for name, path in report.files.items():
-        facts.add_row(name, path)
-    facts.add_row("fingerprint", ", ".join(f[:SHORT] for f in report.fingerprints))
+def _facts(report: Report) -> Text:
+    """One a line, never folded: paths and commands are there to be copied."""
+    facts = dict(report.files)
+    facts["fingerprint"] = ", ".join(name[:SHORT] for name in report.fingerprints)
     if report.run_id:
-        facts.add_row("MLflow run", report.run_id)
+        facts["MLflow run"] = report.run_id
     if report.open_command:
-        facts.add_row("open it with", report.open_command)
-    return facts
+        facts["open it with"] = report.open_command
+    text = Text()
+    for name, value in facts.items():
+        text.append(f"{name:<{NAME_WIDTH}}", style="dim").append(f"{value}\n")
+    text.rstrip()
+    return text
