@@ -9,6 +9,7 @@ from outrider.core import Request, UserError
 from outrider.engine.drafters import NO_OFFER, DraftRow
 from outrider.engine.drafters.corpus import Corpus
 from outrider.engine.drafters.ngram import NgramDrafter
+from outrider.engine.drafters.suffix_index import SuffixIndex
 
 SETTINGS = NgramSettings(max_match=4, min_match=1)
 
@@ -63,16 +64,14 @@ def brute_force(tokens, limit, *, max_match, min_match):
 
 @given(
     tokens=st.lists(st.integers(0, 3), max_size=80) | st.lists(st.integers(0, 1), min_size=40),
-    seen=st.integers(0, 80),
     limit=st.integers(1, 9),
     max_match=st.integers(1, 6),
     min_match=st.integers(1, 3),
 )
-def test_the_draft_is_what_a_brute_force_search_finds(tokens, seen, limit, max_match, min_match):
-    """Also where rows grow between rounds, and where they are longer than any n-gram."""
+def test_the_draft_is_what_a_brute_force_search_finds(tokens, limit, max_match, min_match):
+    """A row seen for the first time follows no trail: the search alone decides."""
     max_match = max(max_match, min_match)
     drafter = NgramDrafter(NgramSettings(max_match=max_match, min_match=min_match), None)
-    draft(drafter, tokens[:seen], limit)
     name, levels, drafted = draft(drafter, tokens, limit)
     length, expected = brute_force(tokens, limit, max_match=max_match, min_match=min_match)
     assert drafted == expected
@@ -81,13 +80,49 @@ def test_the_draft_is_what_a_brute_force_search_finds(tokens, seen, limit, max_m
 
 
 @given(st.randoms(use_true_random=False), st.integers(1, 1000), st.integers(30, 200))
-def test_growing_in_steps_is_growing_at_once(draw, length, step):
-    """Also past the room that an index had at first."""
+def test_an_index_that_grew_in_steps_finds_what_one_grown_at_once_does(draw, length, step):
     tokens = [draw.randrange(4) for _ in range(length)]
-    stepwise, at_once = NgramDrafter(SETTINGS, None), NgramDrafter(SETTINGS, None)
-    for end in range(step, length, step):
-        draft(stepwise, tokens[:end], 5)
-    assert draft(stepwise, tokens, 5) == draft(at_once, tokens, 5)
+    stepwise, at_once = (SuffixIndex(length, min_match=1, max_match=4) for _ in range(2))
+    for begin in range(0, length, step):
+        stepwise.extend(tokens[begin : begin + step])
+    at_once.extend(tokens)
+    mine, theirs = stepwise.find(tokens), at_once.find(tokens)
+    assert (mine and (mine.length, mine.end)) == (theirs and (theirs.length, theirs.end))
+
+
+PASSAGE = [10, 11, 12, 13, 14, 15, 16, 17, 18, 19]
+
+
+def test_a_row_that_swaps_a_word_reads_on_behind_it():
+    """The row repeats a passage but says 99 for 13: no match, yet the trail goes on with 14."""
+    drafter = NgramDrafter(SETTINGS, None)
+    assert draft(drafter, [*PASSAGE, 0, 10, 11, 12], 3) == ("ngram", (3, 4, 5), [13, 14, 15])
+    name, levels, drafted = draft(drafter, [*PASSAGE, 0, 10, 11, 12, 99], 3)
+    assert (name, drafted) == ("resume", [14, 15, 16])
+    assert levels == (4, 5, 6)
+    name, _, drafted = draft(drafter, [*PASSAGE, 0, 10, 11, 12, 99, 14, 15, 16], 3)
+    assert (name, drafted) == ("ngram", [17, 18, 19])
+
+
+def test_of_many_short_matches_the_one_on_the_trail_is_meant():
+    """Token 5 stands everywhere; behind the swapped word the row reads on where it was."""
+    text = [5, 1, 5, 1, 5, 1, *PASSAGE[:3], 20, 5, 77, *[30, 31] * 30]
+    drafter = NgramDrafter(SETTINGS, None)
+    draft(drafter, [*text, 10, 11, 12], 3)
+    name, _, drafted = draft(drafter, [*text, 10, 11, 12, 99, 5], 1)
+    assert (name, drafted) == ("near", [77])
+    assert draft(NgramDrafter(SETTINGS, None), [*text, 10, 11, 12, 99, 5], 1)[2] == [1]
+
+
+def test_a_trail_without_a_match_is_given_up():
+    drafter = NgramDrafter(SETTINGS, None)
+    tokens = [*PASSAGE, *range(200, 230), 10, 11, 12]
+    draft(drafter, tokens, 3)
+    names = []
+    for new in range(100, 106):
+        tokens = [*tokens, new]
+        names.append(draft(drafter, tokens, 3)[0])
+    assert names == ["resume"] * 3 + ["none"] * 3
 
 
 def test_a_repeated_token_is_drafted_up_to_the_limit():

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+NEAR = 40  # tokens around a place that count as close to it
+AMBIGUOUS = 2  # tokens; matches this short stand in too many places to be told apart by counting
 LENGTH_CAP = 32  # tokens; a match is not measured further back than this
 MAX_CANDIDATES = 8  # earlier occurrences that are compared
 MAX_CHAIN = 64  # links followed, counting those of other n-grams in the same slot
@@ -27,9 +29,10 @@ _MASK = 0xFFFFFFFF
 class Match:
     """The last `length` tokens of a row also stand before position `end` of `index`'s text."""
 
-    length: int  # tokens, at most LENGTH_CAP
+    length: int  # tokens, at most LENGTH_CAP; 0 for a place that was not found by its tokens
     end: int
     index: SuffixIndex
+    is_near: bool = False  # chosen among equals for being close to where the caller was reading
 
     def read(self, limit: int) -> list[int]:
         """What followed, up to `limit` tokens or the end of its document."""
@@ -78,17 +81,18 @@ class SuffixIndex:
         """Add tokens that lengthen matches behind them, and are never offered themselves."""
         self.text.extend(tokens)
 
-    def find(self, suffix: Sequence[int]) -> Match | None:
+    def find(self, suffix: Sequence[int], near: int | None = None) -> Match | None:
         """The best earlier occurrence of the longest possible end of `suffix`, or None.
 
-        Longest match first; among equals the continuation seen most often, then the most recent.
-        Only the last MAX_CANDIDATES occurrences of the n-gram that was found are weighed.
+        Longest match first; among equals of an ambiguous length the one closest to position
+        `near`, else the continuation seen most often, then the most recent. Only the last
+        MAX_CANDIDATES occurrences of the n-gram that was found are weighed.
         """
         slots = self._slots(suffix)
         for order in range(len(slots) - 1, -1, -1):
             found = self._occurrences(order, slots[order], suffix)
             if found:
-                return self._best(found)
+                return self._nearest(found, near) or self._best(found)
         return None
 
     def _learn_end(self) -> None:
@@ -136,6 +140,16 @@ class SuffixIndex:
         while length < limit and text[end - 1 - length] == suffix[-1 - length]:
             length += 1
         return length
+
+    def _nearest(self, found: list[tuple[int, int]], near: int | None) -> Match | None:
+        longest = max(length for length, _ in found)
+        if near is None or longest > AMBIGUOUS:
+            return None
+        ends = [end for length, end in found if length == longest and abs(end - near) <= NEAR]
+        if not ends:
+            return None
+        closest = min(ends, key=lambda end: (abs(end - near), end))
+        return Match(longest, closest, self, is_near=True)
 
     def _best(self, found: list[tuple[int, int]]) -> Match:
         longest = max(length for length, _ in found)
