@@ -45,6 +45,7 @@ class GuardedDrafter:
         self._clock = clock
         self._timeout_s = timeout_s
         self._failures: list[str] = []
+        self._inner_failures = inner.take_failures if isinstance(inner, SafeDrafter) else None
 
     @property
     def name(self) -> str:
@@ -53,8 +54,8 @@ class GuardedDrafter:
     def take_failures(self) -> list[str]:
         """Failures since last asked that no proposal carries: of offer and release, and delays."""
         failures, self._failures = self._failures, []
-        if isinstance(self._inner, SafeDrafter):
-            failures += self._inner.take_failures()
+        if self._inner_failures is not None:
+            failures += self._inner_failures()
         return failures
 
     def offer(self, rows: Sequence[DraftRow], limits: Sequence[int]) -> list[Offer]:

@@ -16,11 +16,11 @@ from outrider.core import Fault, UserError
 from outrider.engine.language_model import ModelShape, RowSlice
 from outrider.engine.runtimes.huge_pages import new_memory_in_huge_pages
 from outrider.engine.runtimes.openvino_conversion import page_attention
+from outrider.engine.runtimes.round_size import RoundSize
 from outrider.engine.runtimes.rows import check_ids, check_rows, num_used_blocks
 
 BLOCK_SIZE = 32  # the only one that OpenVINO's CPU kernels take
 
-_MIN_TOKENS = 3
 _TYPES = {Dtype.FLOAT32: "f32", Dtype.BFLOAT16: "bf16"}
 
 
@@ -116,13 +116,12 @@ class _Buffer:
 class _Inputs:
     """Everything a round tells the graph.
 
-    A round of fewer than three tokens is filled up with tokens of a block that is nobody's: the
-    matrix kernels take longer for one or two tokens than for three.
+    A round may be filled up with a row that is nobody's, so that its size is one that runs well.
     """
 
     def __init__(self, request: Any, shape: ModelShape) -> None:
         self._shape = shape
-        self._filler = RowSlice([0], 0, [shape.num_blocks], 0)
+        self._size = RoundSize()
         self._input_ids = _Buffer(request, "input_ids", np.int64)
         self._position_ids = _Buffer(request, "position_ids", np.int64)
         self._logit_indices = _Buffer(request, "logit_indices", np.int64)
@@ -139,8 +138,8 @@ class _Inputs:
         positions: list[int] = []
         blocks: list[int] = []
         wanted: list[int] = []
-        num_fillers = max(0, _MIN_TOKENS - sum(len(row.tokens) for row in rows))
-        filled = [*rows, *[self._filler] * num_fillers]
+        fillers = self._fillers(rows)
+        filled = [*rows, *fillers]
         for row in filled:
             end = row.past_length + len(row.tokens)
             positions.extend(range(row.past_length, end))
@@ -150,7 +149,8 @@ class _Inputs:
             wanted.extend(range(begins[-1] - row.num_logits, begins[-1]))
         tokens = self._input_ids.put(list(chain.from_iterable(row.tokens for row in filled)))
         check_ids("token id", int(tokens.min()), int(tokens.max()), self._shape.vocab_size)
-        used = self._block_indices.put(blocks)[: len(blocks) - num_fillers]
+        num_nobodys = sum(len(row.blocks) for row in fillers)
+        used = self._block_indices.put(blocks)[: len(blocks) - num_nobodys]
         check_ids("block id", int(used.min()), int(used.max()), self._shape.num_blocks)
         self._position_ids.put(positions)
         self._past_lens.put([row.past_length for row in filled])
@@ -158,8 +158,16 @@ class _Inputs:
         self._block_indices_begins.put(block_begins)
         # The graph needs one position at least; where none is wanted, its logits are dropped.
         self._logit_indices.put(wanted or [0])
-        self._max_context_len[...] = max(row.past_length + len(row.tokens) for row in rows)
+        self._max_context_len[...] = max(row.past_length + len(row.tokens) for row in filled)
         return len(wanted)
+
+    def _fillers(self, rows: Sequence[RowSlice]) -> list[RowSlice]:
+        """At most one row; its KV goes to a block that is nobody's and is never read."""
+        num_tokens = sum(len(row.tokens) for row in rows)
+        missing = self._size.fit(num_tokens) - num_tokens
+        nobody = self._shape.num_blocks
+        blocks = [nobody] * -(-missing // self._shape.block_size)
+        return [RowSlice([0] * missing, 0, blocks, 0)] if missing else []
 
 
 def _compile(model_file: Path, dtype: Dtype, num_threads: int) -> Any:
