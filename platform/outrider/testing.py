@@ -15,7 +15,7 @@ from outrider.engine.drafters import Drafted, Drafter, DraftRow, Offer, Proposal
 from outrider.engine.drafters.guarded import GuardedDrafter
 from outrider.engine.drafters.none import NoDrafter
 from outrider.engine.engine import Engine
-from outrider.engine.language_model import LanguageModel, ModelShape, RowSlice
+from outrider.engine.language_model import ExactSizes, LanguageModel, ModelShape, RowSlice
 from outrider.engine.round_record import TraceSink
 from outrider.engine.speculation import (
     UNLIMITED,
@@ -44,7 +44,7 @@ class ManualClock:
         return self.now
 
 
-class ScriptedModel:
+class ScriptedModel(ExactSizes):
     """A toy target: logits are a function of the tokens before, read back from its KV blocks.
 
     The blocks store token ids, so that a wrong rollback, block table or prefix share changes

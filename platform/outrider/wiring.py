@@ -173,7 +173,8 @@ class EngineRecipe:
             model=model,
         )
         cost = CostModel({**identity, "drafter": self.draft.drafter.value, "cpu": hardware().cpu})
-        return drafter, SpeculationPolicy(self.draft.length, self.draft.breaker, cost)
+        policy = SpeculationPolicy(self.draft.length, self.draft.breaker, cost, sizes=target)
+        return drafter, policy
 
 
 def engine_recipe(settings: BulkJob, cache_dir: Path) -> EngineRecipe:

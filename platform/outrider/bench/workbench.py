@@ -119,7 +119,7 @@ class Workbench:
             self.model,
             self.tokenizer,
             drafter,
-            SpeculationPolicy(length, breaker or self.draft.breaker, cost),
+            SpeculationPolicy(length, breaker or self.draft.breaker, cost, sizes=self.model),
             replace(self.engine, max_rows=in_flight, prefix_caching=False),
             clock=self.clock,
         )

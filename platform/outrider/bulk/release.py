@@ -17,7 +17,7 @@ from outrider.tracking.provenance import Provenance
 
 # How fast and where a release runs is not what it is: a job may go on with other resources.
 RESOURCES = {
-    "model": ("source", "num_threads", "kv_blocks", "block_size"),
+    "model": ("source", "num_threads", "kv_blocks", "block_size", "twin_graph"),
     "engine": ("max_rows", "max_round_tokens", "prefix_caching", "trace"),
 }
 

@@ -66,6 +66,7 @@ class ModelSettings:
     kv_blocks: int = 512  # blocks of KV cache in the pool
     block_size: int = 32  # tokens in a block
     max_context_length: int = 0  # tokens; 0: what the model declares
+    twin_graph: bool = False  # openvino: a second copy of the weights, for rounds of a few tokens
 
 
 @dataclass(frozen=True, kw_only=True)

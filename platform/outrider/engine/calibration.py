@@ -24,14 +24,18 @@ def calibrate(
 ) -> None:
     """Time forwards of growing size and teach them to `cost`. The engine must be idle."""
     past = min(_PAST, model.shape.context_length // 2)
-    for rows, tokens in _grid(max_rows, pool, past):
-        slices, tables = _scratch(pool, rows, tokens, past)
-        model.forward(slices)  # the first of a shape may compile or allocate
-        started = clock.monotonic()
-        model.forward(slices)
-        cost.observe(rows, rows * tokens, 0, clock.monotonic() - started)
-        for table in tables:
-            pool.release(table)
+    for is_timed in (False, True):  # the first of a size may compile or allocate
+        for rows, tokens in _grid(max_rows, pool, past):
+            slices, tables = _scratch(pool, rows, tokens, past)
+            for _ in range(2):  # once after a change of size, once without
+                changed = not model.is_prepared(rows * tokens)
+                started = clock.monotonic()
+                model.forward(slices)
+                seconds, size = clock.monotonic() - started, model.rounded(rows * tokens)
+                if is_timed:
+                    cost.observe(rows, size, 0, seconds, changed=changed)
+            for table in tables:
+                pool.release(table)
 
 
 def _grid(max_rows: int, pool: BlockPool, past: int) -> Iterator[tuple[int, int]]:

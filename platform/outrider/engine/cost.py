@@ -5,6 +5,9 @@ rounds near one another cost alike, and the machine's overall speed is one share
 knots seconds are linear. Each round is one step of an extended Kalman filter in log seconds
 (Rasmussen & Williams 2006, eq. 2.25-2.26, made recursive), so that small and large rounds weigh
 alike, and a residual beyond three standard deviations is clipped: a straggler is not a trend.
+
+A round of another size than the one before may cost more (a graph prepares for it): what that takes
+is one more unknown, in seconds.
 """
 
 from __future__ import annotations
@@ -27,19 +30,22 @@ Array = npt.NDArray[np.float64]
 ROWS = (1, 2, 4, 8, 16, 32, 64)
 TOKENS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 _NUM_NODES = len(ROWS) * len(TOKENS)  # target nodes [rows, tokens]; one draft node per ROWS behind
+_CHANGE_NODE = _NUM_NODES + len(ROWS)  # seconds of changing the size, the last node
 
 _NOISE = 0.1**2  # variance of one round's log seconds
 _CLIP = 3.0  # standard deviations
-_LEVEL, _ALONG_TOKENS, _ALONG_ROWS, _BOTH, _DRAFT = 25.0, 0.5, 0.1, 0.05, 1.0  # prior variances
+_LEVEL, _ALONG_TOKENS, _ALONG_ROWS, _BOTH = 25.0, 0.5, 0.1, 0.05  # prior variances
+_DRAFT, _CHANGE = 1.0, 2.0
 _LEVEL_DRIFT, _SHAPE_DRIFT = 1e-4, 1e-5  # variance that a round adds: how old rounds are forgotten
 _REACH = 4.0  # doublings over which knots resemble one another
-_FORMAT = 1
+_FORMAT = 2
 
 
 class CostTable:
     """Seconds at the knots, rising along tokens and rows as real cost does."""
 
-    def __init__(self, grid: list[list[float]], draft: list[float]) -> None:
+    def __init__(self, grid: list[list[float]], draft: list[float], change_s: float) -> None:
+        self.change_s = change_s  # seconds that a round of another size than the last adds
         self._grid = grid  # [rows][tokens]
         self._draft = draft  # [rows] seconds of one draft step
         self._curves: dict[int, tuple[list[float], float]] = {}
@@ -72,11 +78,16 @@ class CostModel:
         self._drift = _prior_covariance(_LEVEL_DRIFT, _SHAPE_DRIFT)
         self._table = _table(self._log_s)
 
-    def observe(self, rows: int, tokens: int, draft_steps: int, seconds: float) -> None:
-        """Learn from one round. A clock that stood still teaches nothing."""
+    def observe(
+        self, rows: int, tokens: int, draft_steps: int, seconds: float, *, changed: bool = False
+    ) -> None:
+        """Learn from one round; `changed`: the one before had another number of tokens.
+
+        A clock that stood still teaches nothing.
+        """
         if seconds <= 0.0:
             return
-        nodes, shares = self._sensitivity(rows, tokens, draft_steps)
+        nodes, shares = self._sensitivity(rows, tokens, draft_steps, changed=changed)
         predicted = float(np.log(shares.sum()))
         slope = shares / shares.sum()  # d log seconds / d log node
         self._covariance += self._drift
@@ -98,9 +109,13 @@ class CostModel:
         """Seconds of rounds of first, first + 1, ... tokens scored: [count], not decreasing."""
         return self._table.predict_range(rows, first, count, draft_steps)
 
+    @property
+    def table(self) -> CostTable:
+        return self._table
+
     def doubt(self, rows: int, tokens: int) -> float:
         """Standard deviation of the predicted log seconds of a round without draft steps."""
-        nodes, shares = self._sensitivity(rows, tokens, 0)
+        nodes, shares = self._sensitivity(rows, tokens, 0, changed=False)
         slope = shares / shares.sum()
         return float(slope @ self._covariance[np.ix_(nodes, nodes)] @ slope) ** 0.5
 
@@ -150,15 +165,19 @@ class CostModel:
             str(rows): {str(t): self.predict(rows, t) for t in TOKENS if rows <= t <= rows * 16}
             for rows in ROWS
         }
-        return {"num_observed": self.num_observed, "seconds": seconds}
+        return {
+            "num_observed": self.num_observed,
+            "seconds": seconds,
+            "change_s": self._table.change_s,
+        }
 
     def _sensitivity(
-        self, rows: int, tokens: int, draft_steps: int
+        self, rows: int, tokens: int, draft_steps: int, *, changed: bool
     ) -> tuple[npt.NDArray[np.intp], Array]:
         """Nodes that a round touches and the seconds each contributes; the sum is the round's."""
         row, row_share = _locate(ROWS, min(rows, ROWS[-1]))
         token, token_share = _locate(TOKENS, min(tokens, TOKENS[-1]))
-        weights: dict[int, float] = {}
+        weights: dict[int, float] = {_CHANGE_NODE: float(changed)}
         for r, row_weight in ((row, 1.0 - row_share), (row + 1, row_share)):
             weights[r * len(TOKENS) + token] = row_weight * (1.0 - token_share)
             weights[r * len(TOKENS) + token + 1] = row_weight * token_share
@@ -172,7 +191,8 @@ def _table(log_s: Array) -> CostTable:
     grid = np.exp(log_s[:_NUM_NODES]).reshape(len(ROWS), len(TOKENS))
     np.maximum.accumulate(grid, axis=1, out=grid)
     np.maximum.accumulate(grid, axis=0, out=grid)
-    return CostTable(grid.tolist(), np.exp(log_s[_NUM_NODES:]).tolist())
+    draft = np.exp(log_s[_NUM_NODES:_CHANGE_NODE])
+    return CostTable(grid.tolist(), draft.tolist(), float(np.exp(log_s[_CHANGE_NODE])))
 
 
 def identity_digest(identity: Mapping[str, str]) -> str:
@@ -205,13 +225,13 @@ def _prior_mean() -> Array:
     """A plausible shape; its level is unknown by e^5 either way and set by the first rounds."""
     target = [np.log(0.02 + 0.0005 * rows + 0.0004 * tokens) for rows in ROWS for tokens in TOKENS]
     draft = [np.log(0.004 + 0.0002 * rows) for rows in ROWS]
-    return np.array(target + draft)
+    return np.array([*target, *draft, np.log(0.001)])
 
 
 def _prior_covariance(level: float, shape: float) -> Array:
     """[nodes, nodes]: one shared level, and deviations that fade with distance in doublings."""
-    rows = np.log2([r for r in ROWS for _ in TOKENS] + list(ROWS))
-    tokens = np.log2([t for _ in ROWS for t in TOKENS] + [1] * len(ROWS))
+    rows = np.log2([r for r in ROWS for _ in TOKENS] + list(ROWS) + [1])
+    tokens = np.log2([t for _ in ROWS for t in TOKENS] + [1] * len(ROWS) + [1])
     is_draft = np.arange(len(rows)) >= _NUM_NODES
     near_rows = np.exp(-np.abs(rows[:, None] - rows) / _REACH)
     near_tokens = np.exp(-np.abs(tokens[:, None] - tokens) / _REACH)
@@ -219,6 +239,8 @@ def _prior_covariance(level: float, shape: float) -> Array:
     draft = _DRAFT + _ALONG_ROWS * near_rows
     own = np.where(is_draft[:, None] & is_draft, draft, 0.0)
     own = np.where(~is_draft[:, None] & ~is_draft, target, own)
+    own[_CHANGE_NODE, :] = own[:, _CHANGE_NODE] = 0.0
+    own[_CHANGE_NODE, _CHANGE_NODE] = _CHANGE
     covariance: Array = level + shape * own
     return covariance
 
@@ -229,7 +251,7 @@ def _read(path: Path) -> dict[str, Any]:
         table: dict[str, Any] = json.loads(path.read_text())
         sound = table["format"] == _FORMAT and isinstance(table["identity"], dict)
         sound = sound and (table["rows"], table["tokens"]) == (list(ROWS), list(TOKENS))
-        sound = sound and len(table["log_seconds"]) == _NUM_NODES + len(ROWS)
+        sound = sound and len(table["log_seconds"]) == _CHANGE_NODE + 1
         sound = sound and bool(np.all(np.isfinite(np.asarray(table["log_seconds"], dtype=float))))
         int(table["num_observed"])
     except OSError as error:

@@ -18,7 +18,7 @@ class RoundSeconds(Protocol):
     """What the rule asks of a cost model."""
 
     def predict_range(self, rows: int, first: int, count: int, draft_steps: int) -> list[float]:
-        """Seconds of rounds of first, first + 1, ... tokens scored: [count], not decreasing."""
+        """Seconds of rounds of first, first + 1, ... tokens scored: [count]."""
         ...
 
 
@@ -148,13 +148,10 @@ def _scan(
     tokens: float,
     steps: int,
 ) -> _Best:
-    """Spend slots one by one; stop where not even all that is left could beat the best."""
-    ceiling = tokens + sum(slot[0] for slot in slots)
+    """Spend slots one by one and keep the best number of them."""
     for index, slot in enumerate(slots, start=1):
         tokens += slot[0]
         served_s = seconds[index] - aside_s
-        if ceiling <= best.goodput * served_s:
-            break
         if tokens > best.goodput * served_s:
             best = _Best(tokens / served_s, index, steps)
     return best

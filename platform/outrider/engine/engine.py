@@ -179,6 +179,7 @@ class Engine:
     def _score(self, round_: Round) -> None:
         """Stage 2: one ragged forward over committed and drafted tokens of all rows."""
         started = self._clock.monotonic()
+        round_.was_unprepared = not self._model.is_prepared(round_.num_tokens)
         logits = self._model.forward([row_slice(turn) for turn in round_.turns])
         # bfloat16 has no numpy type; anything else is looked at in place.
         widened = logits.float() if logits.dtype is torch.bfloat16 else logits
@@ -225,7 +226,13 @@ class Engine:
             turn.row.counters.active_s += seconds / len(round_.turns)
         self._policy.observe(
             [row_outcome(turn) for turn in round_.turns if turn.decodes and turn.outcome],
-            RoundCost(len(round_.turns), round_.num_tokens, round_.num_draft_steps, seconds),
+            RoundCost(
+                len(round_.turns),
+                round_.num_tokens,
+                round_.num_draft_steps,
+                seconds,
+                round_.was_unprepared,
+            ),
         )
         if self._trace is not None:
             for turn in round_.turns:

@@ -31,7 +31,29 @@ class ModelShape:
     block_size: int  # tokens in a block
 
 
-class LanguageModel(Protocol):
+class RoundSizes(Protocol):
+    """The sizes that rounds are computed in: what a size costs is for the cost model to learn."""
+
+    def rounded(self, num_tokens: int) -> int:
+        """Tokens that a round of `num_tokens` costs as: some models compute in coarser sizes."""
+        ...
+
+    def is_prepared(self, num_tokens: int) -> bool:
+        """False where the next round, if of `num_tokens`, would make the model prepare first."""
+        ...
+
+
+class ExactSizes:
+    """Every size is computed as it is, and none needs preparation."""
+
+    def rounded(self, num_tokens: int) -> int:
+        return num_tokens
+
+    def is_prepared(self, num_tokens: int) -> bool:
+        return True
+
+
+class LanguageModel(RoundSizes, Protocol):
     """A decoder-only model with a paged KV cache of its own.
 
     The caller owns the block ids; the model owns the memory behind them. Rolling back is passing

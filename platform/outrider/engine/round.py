@@ -40,6 +40,7 @@ class Round:
     num_draft_steps: int = 0
     draft_s: float = 0.0
     score_s: float = 0.0
+    was_unprepared: bool = False  # the model had to prepare for this size first
 
     @property
     def num_tokens(self) -> int:

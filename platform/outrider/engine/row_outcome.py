@@ -53,3 +53,4 @@ class RoundCost(NamedTuple):
     tokens: int  # scored: prefill, one per decoding row, and drafts
     draft_steps: int  # draft forwards run
     seconds: float  # of the whole served round
+    was_unprepared: bool = False  # the model had to prepare for this size first

@@ -8,7 +8,7 @@ from outrider.config.schema import BreakerSettings, DraftLengthSettings, LengthP
 from outrider.engine import breaker as breakers
 from outrider.engine.acceptance import AcceptanceModel
 from outrider.engine.breaker import CLOSED, Phase
-from outrider.engine.cost import CostModel
+from outrider.engine.cost import CostModel, CostTable
 from outrider.engine.draft_length import (
     Base,
     LengthDecision,
@@ -19,8 +19,10 @@ from outrider.engine.draft_length import (
 )
 from outrider.engine.drafters import Offer
 from outrider.engine.exploration import Exploration
+from outrider.engine.language_model import ExactSizes, RoundSizes
 from outrider.engine.pace import Pace
 from outrider.engine.row_outcome import Candidate, RoundCost, RowOutcome, RowState
+from outrider.engine.sized_cost import SizedCost
 
 __all__ = ["UNLIMITED", "Candidate", "RoundCost", "RowOutcome", "RowState", "SpeculationPolicy"]
 
@@ -37,8 +39,14 @@ class SpeculationPolicy:
     """Draft lengths, learnt acceptance and cost, and the breakers of an engine and its rows."""
 
     def __init__(
-        self, length: DraftLengthSettings, breaker: BreakerSettings, cost: CostModel
+        self,
+        length: DraftLengthSettings,
+        breaker: BreakerSettings,
+        cost: CostModel,
+        *,
+        sizes: RoundSizes | None = None,
     ) -> None:
+        """`sizes`: the target model, where rounds are not computed in their exact size."""
         self.acceptance = AcceptanceModel(length.prior_strength, length.discount)
         self.cost = cost
         self.breaker = CLOSED  # the engine's; each row has its own
@@ -46,6 +54,7 @@ class SpeculationPolicy:
         self._length = length
         self._breaker_settings = breaker
         self._exploration = Exploration()
+        self._sizes = sizes or ExactSizes()
 
     @property
     def max_length(self) -> int:
@@ -80,10 +89,10 @@ class SpeculationPolicy:
             lengths = fixed_lengths(self._with_reference(limits, base), budget)
         else:
             hopeful = self.num_rounds % _OPTIMISM_EVERY == 0
-            cost = self.cost.optimistic() if hopeful else self.cost
-            lengths = best_lengths(chances, base, cost, budget)
+            table = self.cost.optimistic() if hopeful else self.cost.table
+            lengths = best_lengths(chances, base, self._sized(table), budget)
             self._insist(candidates, limits, lengths, budget)
-        return assess(chances, lengths, base, self.cost)
+        return assess(chances, lengths, base, self._sized(self.cost.table))
 
     def observe(self, outcomes: Sequence[RowOutcome], cost: RoundCost) -> None:
         """Learn from a round that ran: one outcome per decoding row, in any order."""
@@ -93,7 +102,10 @@ class SpeculationPolicy:
             self._learn_row(outcome, pace)
         self._advance_engine(outcomes, pace)
         self._exploration.observe(outcomes, self.num_rounds)
-        self.cost.observe(cost.rows, cost.tokens, cost.draft_steps, cost.seconds)
+        size = self._sizes.rounded(cost.tokens)
+        self.cost.observe(
+            cost.rows, size, cost.draft_steps, cost.seconds, changed=cost.was_unprepared
+        )
 
     def to_dict(self) -> dict[str, object]:
         return {
@@ -102,6 +114,9 @@ class SpeculationPolicy:
             "acceptance": self.acceptance.to_dict(),
             "cost": self.cost.to_dict(),
         }
+
+    def _sized(self, table: CostTable) -> SizedCost:
+        return SizedCost(table, self._sizes)
 
     def _tick(self, candidates: Sequence[Candidate]) -> None:
         """Breakers whose wait is over become half-open."""
@@ -163,12 +178,17 @@ class SpeculationPolicy:
     def _pace(self, outcomes: Sequence[RowOutcome], cost: RoundCost) -> Pace:
         num_rows = max(len(outcomes), 1)
         num_drafted = sum(outcome.drafted for outcome in outcomes)
-        predicted_s = self.cost.predict(cost.rows, cost.tokens, cost.draft_steps)
-        base_s = self.cost.predict(cost.rows, max(cost.tokens - num_drafted, 1))
+        # A change of size is not predicted: where drafting brings it about, it is drafting's cost.
+        size, base = (
+            self._sizes.rounded(cost.tokens),
+            self._sizes.rounded(max(cost.tokens - num_drafted, 1)),
+        )
+        predicted_s = self.cost.predict(cost.rows, size, cost.draft_steps)
+        base_s = self.cost.predict(cost.rows, base)
         return Pace(
             num_rows=num_rows,
             num_drafted=num_drafted,
-            plain_s=self.cost.predict(num_rows, num_rows),
+            plain_s=self.cost.predict(num_rows, self._sizes.rounded(num_rows)),
             extra_s=max(predicted_s - base_s, 0.0),
             slowness=cost.seconds / predicted_s if cost.seconds > 0.0 else 1.0,
         )

@@ -58,7 +58,9 @@ def open_model(
     if _prefers_openvino(settings, device):
         try:
             refuse_unconvertible(config)
-            return _open_openvino(folder, settings.dtype, cache_dir, common)
+            return _open_openvino(
+                folder, settings.dtype, cache_dir, common, twin=settings.twin_graph
+            )
         except UserError as error:
             if settings.runtime is RuntimeKind.OPENVINO:
                 raise
@@ -93,7 +95,7 @@ def _prefers_openvino(settings: ModelSettings, device: torch.device) -> bool:
 
 
 def _open_openvino(
-    folder: Path, dtype: Dtype, cache_dir: Path, common: dict[str, Any]
+    folder: Path, dtype: Dtype, cache_dir: Path, common: dict[str, Any], *, twin: bool
 ) -> LanguageModel:
     # OpenVINO takes a second to import, and torch's users don't need it
     from outrider.engine.runtimes.openvino_cache import converted
@@ -106,7 +108,7 @@ def _open_openvino(
         common["context_length"],
         load=lambda: load_module(folder, torch.float32),
     )
-    return OpenVinoModel(file, dtype=dtype, **common)
+    return OpenVinoModel(file, dtype=dtype, twin=twin, **common)
 
 
 def _open_torch(

@@ -16,7 +16,7 @@ from outrider.core import Fault, UserError
 from outrider.engine.language_model import ModelShape, RowSlice
 from outrider.engine.runtimes.huge_pages import new_memory_in_huge_pages
 from outrider.engine.runtimes.openvino_conversion import page_attention
-from outrider.engine.runtimes.round_size import RoundSize
+from outrider.engine.runtimes.round_size import SMALL, round_size
 from outrider.engine.runtimes.rows import check_ids, check_rows, num_used_blocks
 
 BLOCK_SIZE = 32  # the only one that OpenVINO's CPU kernels take
@@ -50,20 +50,20 @@ class OpenVinoModel:
         context_length: int,
         num_threads: int,
         digest: str,
+        twin: bool = False,
     ) -> None:
+        """`twin`: rounds of up to SMALL tokens have a graph, and packed weights, of their own."""
         check_settings(dtype, block_size)
-        with new_memory_in_huge_pages():
-            compiled = _compile(model_file, dtype, num_threads)
-            self._request = compiled.create_infer_request()
-            _pack_weights(compiled, self._request)
+        compiled = [_compile(model_file, dtype, num_threads) for _ in range(1 + twin)]
         self._shape = ModelShape(
-            vocab_size=_vocab_size(compiled),
+            vocab_size=_vocab_size(compiled[0]),
             context_length=context_length,
             num_blocks=num_blocks,
             block_size=block_size,
         )
-        _allocate_cache(compiled, self._request, num_blocks + 1)
-        self._inputs = _Inputs(self._request, self._shape)
+        cache = _allocate_cache(compiled[0], num_blocks + 1)
+        self._small, *rest = [_Graph(each, self._shape, cache) for each in compiled]
+        self._large = rest[0] if rest else self._small
         self._identity = {
             "runtime": f"openvino {ov.__version__}",
             "device": "cpu",
@@ -80,11 +80,42 @@ class OpenVinoModel:
     def identity(self) -> dict[str, str]:
         return dict(self._identity)
 
+    def rounded(self, num_tokens: int) -> int:
+        """See `RoundSizes`."""
+        return round_size(num_tokens)
+
+    def is_prepared(self, num_tokens: int) -> bool:
+        """See `RoundSizes`: a graph that meets another size than in its last round prepares."""
+        size = round_size(num_tokens)
+        return self._graph(size).last_size == size
+
     def forward(self, rows: Sequence[RowSlice]) -> torch.Tensor:
         """See `LanguageModel.forward`. ValueError where a row breaks its contract."""
         check_rows(rows, self._shape)
-        num_logits = self._inputs.fill(rows)
+        size = round_size(sum(len(row.tokens) for row in rows))
+        return self._graph(size).run(rows, size)
+
+    def _graph(self, size: int) -> _Graph:
+        return self._small if size <= SMALL else self._large
+
+
+class _Graph:
+    """A compiled graph with its packed weights; it runs best when rounds are of one size."""
+
+    def __init__(self, compiled: Any, shape: ModelShape, cache: dict[str, ov.Tensor]) -> None:
+        self._request = compiled.create_infer_request()
+        self._inputs = _Inputs(self._request, shape)
+        self.last_size = 0
+        for name, tensor in cache.items():
+            self._request.set_tensor(name, tensor)
+        with new_memory_in_huge_pages():
+            # OpenVINO packs weights on first use, which is not to be a request's time.
+            self.run([RowSlice([0], 0, [0], 1)], SMALL)
+
+    def run(self, rows: Sequence[RowSlice], size: int) -> torch.Tensor:
+        num_logits = self._inputs.fill(rows, size)
         self._request.infer()
+        self.last_size = size
         logits = torch.from_numpy(self._request.get_output_tensor(0).data)
         return logits[:num_logits]
 
@@ -121,7 +152,6 @@ class _Inputs:
 
     def __init__(self, request: Any, shape: ModelShape) -> None:
         self._shape = shape
-        self._size = RoundSize()
         self._input_ids = _Buffer(request, "input_ids", np.int64)
         self._position_ids = _Buffer(request, "position_ids", np.int64)
         self._logit_indices = _Buffer(request, "logit_indices", np.int64)
@@ -132,13 +162,16 @@ class _Inputs:
         self._max_context_len = np.zeros((), np.int32)
         request.set_tensor("max_context_len", ov.Tensor(self._max_context_len, shared_memory=True))
 
-    def fill(self, rows: Sequence[RowSlice]) -> int:
-        """Lay the rows out flat; return how many logits they want. ValueError for a wrong id."""
+    def fill(self, rows: Sequence[RowSlice], size: int) -> int:
+        """Lay the rows out flat and fill up to `size` tokens; return how many logits they want.
+
+        ValueError for a wrong id.
+        """
         begins, block_begins = [0], [0]
         positions: list[int] = []
         blocks: list[int] = []
         wanted: list[int] = []
-        fillers = self._fillers(rows)
+        fillers = self._fillers(rows, size)
         filled = [*rows, *fillers]
         for row in filled:
             end = row.past_length + len(row.tokens)
@@ -161,10 +194,9 @@ class _Inputs:
         self._max_context_len[...] = max(row.past_length + len(row.tokens) for row in filled)
         return len(wanted)
 
-    def _fillers(self, rows: Sequence[RowSlice]) -> list[RowSlice]:
+    def _fillers(self, rows: Sequence[RowSlice], size: int) -> list[RowSlice]:
         """At most one row; its KV goes to a block that is nobody's and is never read."""
-        num_tokens = sum(len(row.tokens) for row in rows)
-        missing = self._size.fit(num_tokens) - num_tokens
+        missing = size - sum(len(row.tokens) for row in rows)
         nobody = self._shape.num_blocks
         blocks = [nobody] * -(-missing // self._shape.block_size)
         return [RowSlice([0] * missing, 0, blocks, 0)] if missing else []
@@ -192,7 +224,9 @@ def _compile(model_file: Path, dtype: Dtype, num_threads: int) -> Any:
     )
 
 
-def _allocate_cache(compiled: Any, request: Any, num_blocks: int) -> None:
+def _allocate_cache(compiled: Any, num_blocks: int) -> dict[str, ov.Tensor]:
+    """The KV cache by input name; every graph of the model reads and writes the same."""
+    cache = {}
     for port in compiled.inputs:
         name = port.get_any_name()
         if "_cache." in name:
@@ -202,18 +236,8 @@ def _allocate_cache(compiled: Any, request: Any, num_blocks: int) -> None:
             if block_size != BLOCK_SIZE:
                 raise Fault(f"OpenVINO wants blocks of {block_size} tokens, not {BLOCK_SIZE}")
             shape = ov.Shape([num_blocks, heads, block_size, size])
-            request.set_tensor(name, ov.Tensor(port.element_type, shape))
-
-
-def _pack_weights(compiled: Any, request: Any) -> None:
-    """Run once: OpenVINO packs weights on first use, which is not to be a request's time."""
-    shape = ModelShape(
-        vocab_size=_vocab_size(compiled), context_length=1, num_blocks=1, block_size=BLOCK_SIZE
-    )
-    _allocate_cache(compiled, request, shape.num_blocks + 1)
-    inputs = _Inputs(request, shape)
-    inputs.fill([RowSlice([0], 0, [0], 1)])
-    request.infer()
+            cache[name] = ov.Tensor(port.element_type, shape)
+    return cache
 
 
 def _vocab_size(compiled: Any) -> int:

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from transformers import AttentionInterface
 
-from outrider.engine.language_model import ModelShape, RowSlice
+from outrider.engine.language_model import ExactSizes, ModelShape, RowSlice
 from outrider.engine.runtimes.attention_layers import attention_layers
 from outrider.engine.runtimes.loading import own_config
 from outrider.engine.runtimes.paged_cache import PagedCache
@@ -19,7 +19,7 @@ from outrider.engine.runtimes.refusal import refusal, refuse_inexact
 from outrider.engine.runtimes.rows import check_ids, check_rows
 
 
-class TorchModel:
+class TorchModel(ExactSizes):
     """A `LanguageModel` on any device and dtype. It takes the module over: don't use it elsewhere.
 
     Raises UserError where the module's attention is not ordinary causal attention.
