@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -61,8 +62,8 @@ class OpenVinoModel:
             num_blocks=num_blocks,
             block_size=block_size,
         )
-        cache = _allocate_cache(compiled[0], num_blocks + 1)
-        self._small, *rest = [_Graph(each, self._shape, cache) for each in compiled]
+        kv_cache = _allocate_cache(compiled[0], num_blocks + 1)
+        self._small, *rest = [_Graph(each, self._shape, kv_cache) for each in compiled]
         self._large = rest[0] if rest else self._small
         self._identity = {
             "runtime": f"openvino {ov.__version__}",
@@ -202,8 +203,18 @@ class _Inputs:
         return [RowSlice([0] * missing, 0, blocks, 0)] if missing else []
 
 
+@cache
+def _core() -> Any:
+    """One for the life of the process.
+
+    The CPU plugin gives the thread that loads it a signal stack, and frees it with the last Core,
+    from whatever thread: the next signal would then crash the process.
+    """
+    return ov.Core()
+
+
 def _compile(model_file: Path, dtype: Dtype, num_threads: int) -> Any:
-    core = ov.Core()
+    core = _core()
     try:
         model = core.read_model(model_file)
     except RuntimeError as error:
