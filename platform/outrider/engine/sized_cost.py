@@ -16,13 +16,14 @@ class SizedCost:
     def predict_range(self, rows: int, first: int, count: int, draft_steps: int) -> list[float]:
         """Seconds of rounds of first, first + 1, ... tokens scored: [count].
 
-        They rise with the tokens but for sizes the model is prepared for, which come cheaper.
+        The first is the round without drafts. It is never charged for a change of size: coming to
+        rest saves time in every round after, where going on drafting would cost it.
         """
         sizes = [self._sizes.rounded(tokens) for tokens in range(first, first + count)]
         smallest = sizes[0]
         curve = self._table.predict_range(rows, smallest, sizes[-1] - smallest + 1, draft_steps)
-        return [
-            curve[size - smallest]
-            + (0.0 if self._sizes.is_prepared(size) else self._table.change_s)
-            for size in sizes
-        ]
+        seconds = [curve[size - smallest] for size in sizes]
+        for index, size in enumerate(sizes):
+            if size != smallest and not self._sizes.is_prepared(size):
+                seconds[index] += self._table.change_s
+        return seconds
