@@ -16,6 +16,7 @@ _FIXED_LENGTHS = (1, 2, 4, 8, 12)
 _SINGLE_BOUNDS = {"edit": (3.0, 3.7), "code": (1.9, 2.3), "chat": (1.05, 1.15)}
 _BATCHED_BOUNDS = {8: (1.15, 1.4), 32: (1.0, 1.1)}
 _TRANSFORMERS_BOUNDS = {1: (2.5, 2.9), 8: (3.0, 5.0)}
+_NUM_BACKLOGS = 3  # times that a backlog of all prompts is decoded: pairs of such a comparison
 _SETTLED_ROUNDS = 200  # rounds after which an always wrong drafter must have come to rest
 
 
@@ -83,7 +84,7 @@ def _many_in_flight(bench: Workbench, in_flight: int) -> Figure:
     times = max(1, -(-2 * in_flight // len(bench.prompts)))
     backlog = _mixed(repeated(bench.prompts, times))
     arms = [bench.plain(in_flight), bench.adaptive(in_flight)]
-    pairing = bench.compare(f"{in_flight} in flight", arms, [backlog])
+    pairing = bench.compare(f"{in_flight} in flight", arms, [backlog] * _NUM_BACKLOGS)
     bound, aim = _BATCHED_BOUNDS[in_flight]
     return _ratio_figure(
         bench,
@@ -104,7 +105,7 @@ def changing_kind(bench: Workbench) -> list[Figure]:
         *repeated(of_kind(bench.prompts, "chat"), times),
     ]
     arms = [bench.adaptive(8), *(bench.fixed(8, k) for k in _FIXED_LENGTHS)]
-    pairing = bench.compare("changing kind", arms, [backlog])
+    pairing = bench.compare("changing kind", arms, [backlog] * _NUM_BACKLOGS)
     best = _best_fixed(pairing, None)
     return [
         _ratio_figure(

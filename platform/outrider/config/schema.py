@@ -189,7 +189,7 @@ class BenchSettings:
     workload: str  # JSONL of prompts, each with its kind
     warmup: str  # the same for other prompts, decoded before anything is timed
     out: str = "runs/figures.json"  # where the figures are written
-    num_repeats: int = 2  # times that every prompt is decoded by every arm
+    num_repeats: int = 1  # times that every prompt is decoded by every arm
     max_tokens: int = 128  # tokens per request
     num_threads: int = 2  # threads of one forward
     only: tuple[str, ...] = ()  # names of the experiments to run; empty: all
