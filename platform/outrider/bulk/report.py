@@ -22,6 +22,7 @@ from typing import Any
 from outrider.bulk.durable import replacing
 from outrider.bulk.figures import Arm, ArmFigures, Figures
 from outrider.core import UserError
+from outrider.telemetry.meters import figures_of
 
 REPORT_VERSION = 1
 
@@ -168,6 +169,7 @@ def _kind_report(kind: str, figures: Figures, kinds: list[str] | None) -> KindRe
 
 def _arm_report(figures: ArmFigures) -> ArmReport:
     counters = figures.counters
+    ratios = figures_of(counters)
     return ArmReport(
         num_rows=figures.num_rows,
         num_prompt_tokens=figures.num_prompt_tokens,
@@ -180,9 +182,9 @@ def _arm_report(figures: ArmFigures) -> ArmReport:
         num_rounds=counters.num_rounds,
         num_draft_rounds=counters.num_draft_rounds,
         num_drafter_failures=counters.num_drafter_failures,
-        acceptance_ratio=_ratio(counters.accepted, counters.evaluated),
-        mean_draft_length=_ratio(counters.drafted, counters.num_draft_rounds),
-        tokens_per_round=_ratio(counters.emitted, counters.num_rounds),
+        acceptance_ratio=ratios.get("acceptance_ratio"),
+        mean_draft_length=ratios.get("mean_draft_length"),
+        tokens_per_round=ratios.get("tokens_per_round"),
     )
 
 

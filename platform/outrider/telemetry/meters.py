@@ -62,14 +62,14 @@ PLAIN_TOKENS_PER_S = Meter(
     "plain_tokens_per_s", "tokens/second", "The same for plain decoding of the same rows."
 )
 SPEEDUP_RATIO = Meter("speedup_ratio", "1", "tokens_per_s / plain_tokens_per_s.")
-ACCEPTANCE_RATIO = Meter("acceptance_ratio", "1", "Accepted / drafted tokens.")
-TESTED_ACCEPTANCE_RATIO = Meter(
-    "tested_acceptance_ratio",
-    "1",
-    "Accepted / evaluated tokens: positions after a rejection apart.",
+ACCEPTANCE_RATIO = Meter(
+    "acceptance_ratio", "1", "Accepted / evaluated tokens: what stands behind a rejection apart."
+)
+DRAFT_ACCEPTANCE_RATIO = Meter(
+    "draft_acceptance_ratio", "1", "Accepted / drafted tokens, vLLM's draft acceptance rate."
 )
 MEAN_DRAFT_LENGTH = Meter(
-    "mean_draft_length", "tokens", "Drafted tokens per round, plain rounds included as 0."
+    "mean_draft_length", "tokens", "Drafted tokens per round that drafted for the row."
 )
 TOKENS_PER_ROUND = Meter("tokens_per_round", "tokens", "Emitted tokens per round of a row.")
 DRAFT_ROUNDS_RATIO = Meter("draft_rounds_ratio", "1", "Rounds with a drafted token / rounds.")
@@ -103,9 +103,9 @@ def figures_of(counters: Counters) -> dict[str, float]:
         ACTIVE_S: counters.active_s,
     }
     ratios = {
-        ACCEPTANCE_RATIO: (counters.accepted, counters.drafted),
-        TESTED_ACCEPTANCE_RATIO: (counters.accepted, counters.evaluated),
-        MEAN_DRAFT_LENGTH: (counters.drafted, counters.num_rounds),
+        ACCEPTANCE_RATIO: (counters.accepted, counters.evaluated),
+        DRAFT_ACCEPTANCE_RATIO: (counters.accepted, counters.drafted),
+        MEAN_DRAFT_LENGTH: (counters.drafted, counters.num_draft_rounds),
         TOKENS_PER_ROUND: (counters.emitted, counters.num_rounds),
         DRAFT_ROUNDS_RATIO: (counters.num_draft_rounds, counters.num_rounds),
     }
