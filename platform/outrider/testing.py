@@ -150,8 +150,10 @@ class ScriptedDrafter:
         self._q = q
         self.name = name
         self.lengths: list[list[int]] = []  # asked for, round by round
+        self.num_offers = 0
 
     def offer(self, rows: Sequence[DraftRow], limits: Sequence[int]) -> list[Offer]:
+        self.num_offers += 1
         return [Offer(self.name, tuple(range(limit))) for limit in limits]
 
     def propose(self, rows: Sequence[DraftRow], lengths: Sequence[int]) -> Drafted:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from outrider.config.schema import EngineSettings
-from outrider.core import FinishReason, Request, SamplingParams, Update, UserError
+from outrider.core import FinishReason, Request, SamplingParams, Speculation, Update, UserError
 from outrider.engine.engine import Engine
 from outrider.engine.round_record import RoundRecord
 from outrider.testing import (
@@ -43,12 +43,20 @@ def model(logits=hashed, **shape) -> ScriptedModel:  # type: ignore[no-untyped-d
     return ScriptedModel(logits, vocab_size=VOCAB, **shape)
 
 
-def ask(name: str, prompt: Sequence[int], *, stream: bool = False, **params: object) -> Request:
+def ask(
+    name: str,
+    prompt: Sequence[int],
+    *,
+    stream: bool = False,
+    speculation: Speculation | None = None,
+    **params: object,
+) -> Request:
     return Request(
         request_id=name,
         prompt_ids=tuple(prompt),
         params=SamplingParams(**{"max_tokens": 12, **params}),  # type: ignore[arg-type]
         stream=stream,
+        speculation=speculation or Speculation(),
     )
 
 
@@ -287,6 +295,20 @@ def test_more_requests_than_rows_wait_their_turn() -> None:
     engine.step()
     assert (engine.stats()["num_running"], engine.stats()["num_waiting"]) == (2, 3)
     assert len(finish(engine)) == 5
+
+
+def test_a_drafter_held_at_zero_costs_nothing() -> None:
+    """E16: the same forwards over the same tokens as without one, and it is never asked."""
+    drafter = ScriptedDrafter(greedy_continuation)
+    with_one, without = model(), model()
+    held = ask("r", [1, 2], speculation=Speculation(max_draft_length=0))
+    finish(toy_engine(with_one, drafter, length=5), held)
+    finish(toy_engine(without), ask("r", [1, 2]))
+    assert drafter.num_offers == 0
+    assert (with_one.num_forwards, with_one.num_tokens) == (
+        without.num_forwards,
+        without.num_tokens,
+    )
 
 
 def test_times_are_told_in_seconds_of_the_clock() -> None:

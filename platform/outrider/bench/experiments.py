@@ -21,13 +21,14 @@ _SETTLED_ROUNDS = 200  # rounds after which an always wrong drafter must have co
 
 
 def against_transformers(bench: Workbench) -> list[Figure]:
-    """Own plain decoding against `generate`, one in flight and in lockstep groups of 8."""
+    """Own plain decoding against `generate`: one in flight, and a backlog with 8 in flight against
+    lockstep groups of 8, which is how each of them is used."""
     return [_against_transformers(bench, in_flight) for in_flight in _TRANSFORMERS_BOUNDS]
 
 
 def _against_transformers(bench: Workbench, in_flight: int) -> Figure:
     arms = [bench.plain(in_flight), bench.transformers(in_flight)]
-    batches = _batches(bench.prompts, in_flight)
+    batches = _one_by_one(bench.prompts) if in_flight == 1 else [_mixed(bench.prompts)] * 2
     pairing = bench.compare(f"against transformers, {in_flight} in flight", arms, batches)
     bound, aim = _TRANSFORMERS_BOUNDS[in_flight]
     return _ratio_figure(
@@ -44,7 +45,7 @@ def _against_transformers(bench: Workbench, in_flight: int) -> Figure:
 def one_in_flight(bench: Workbench) -> list[Figure]:
     """Speculative against plain and against every fixed length, per kind."""
     arms = [bench.plain(1), bench.adaptive(1), *(bench.fixed(1, k) for k in _FIXED_LENGTHS)]
-    pairing = bench.compare("one in flight", arms, _batches(bench.prompts, 1))
+    pairing = bench.compare("one in flight", arms, _one_by_one(bench.prompts))
     speedups = [
         _ratio_figure(
             bench,
@@ -123,7 +124,7 @@ def changing_kind(bench: Workbench) -> list[Figure]:
 def wrong_drafter(bench: Workbench) -> list[Figure]:
     """A drafter that is always wrong, from a cold start: its cost, and how often it is asked."""
     arms = [bench.plain(1), bench.contrary(1)]
-    pairing = bench.compare("wrong drafter", arms, _batches(bench.prompts, 1), warm=False)
+    pairing = bench.compare("wrong drafter", arms, _one_by_one(bench.prompts), warm=False)
     speed = _ratio_figure(
         bench,
         pairing,
@@ -159,7 +160,7 @@ def _settled_share(timings: Sequence[Timing]) -> float:
 def held_at_zero(bench: Workbench) -> list[Figure]:
     """A drafter that is never asked against an engine without one."""
     arms = [bench.plain(1), bench.held_at_zero(1)]
-    pairing = bench.compare("held at 0", arms, _batches(bench.prompts, 1))
+    pairing = bench.compare("held at 0", arms, _one_by_one(bench.prompts))
     return [
         _ratio_figure(
             bench,
@@ -183,9 +184,8 @@ EXPERIMENTS: dict[str, Experiment] = {
 }
 
 
-def _batches(prompts: Sequence[Prompt], in_flight: int) -> list[Sequence[Prompt]]:
-    mixed = prompts if in_flight == 1 else _mixed(prompts)
-    return [mixed[begin : begin + in_flight] for begin in range(0, len(mixed), in_flight)]
+def _one_by_one(prompts: Sequence[Prompt]) -> list[Sequence[Prompt]]:
+    return [[prompt] for prompt in prompts]
 
 
 def _mixed(prompts: Sequence[Prompt]) -> list[Prompt]:
