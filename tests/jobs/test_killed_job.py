@@ -1,4 +1,4 @@
-"""A real model in float64, killed half-way: the resumed job ends with an undisturbed one's bytes."""
+"""A real model in float64, killed half-way: resumed, it ends with an undisturbed job's bytes."""
 
 import json
 import os
