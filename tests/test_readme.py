@@ -12,7 +12,7 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[1]
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
+BLOCKS = re.findall(r"^```[a-z]*\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
 COMMANDS = [line for block in BLOCKS for line in block.splitlines()]
 JOBS = [line for line in COMMANDS if line.startswith("python jobs/")]
 
