@@ -37,6 +37,12 @@ def test_a_small_pool_or_context_limits_the_grid() -> None:
     assert pool.num_free == 4
 
 
+def test_a_short_context_limits_the_grid_whatever_the_pool_holds() -> None:
+    clock = ManualClock()
+    short = model(clock, context_length=16)  # raises where a row grows beyond it
+    calibrate(short, BlockPool(256, 4), CostModel({}), clock, max_rows=8)
+
+
 def test_an_engine_serves_as_usual_afterwards() -> None:
     clock = ManualClock()
     engine = toy_engine(model(clock), clock=clock, settings=EngineSettings(max_rows=2))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -41,6 +41,12 @@ def greedy_continuation(tokens: Sequence[int], length: int) -> list[int]:
 
 def model(logits=hashed, **shape) -> ScriptedModel:  # type: ignore[no-untyped-def]
     return ScriptedModel(logits, vocab_size=VOCAB, **shape)
+
+
+def spelled(text: str) -> Callable[[tuple[int, ...]], list[float]]:
+    """Logits that say `text` behind a prompt of one token, then EOS."""
+    ids = [*("ABCDE".index(letter) for letter in text), EOS]
+    return lambda prefix: [5.0 * (token == ids[len(prefix) - 1]) for token in range(VOCAB)]
 
 
 def ask(
@@ -147,6 +153,47 @@ def test_a_stop_string_cuts_ids_logprobs_and_text_together() -> None:
             assert sum((update.token_ids for update in updates), ()) == done.token_ids
 
 
+def test_a_stop_string_that_came_before_min_tokens_is_not_found_later() -> None:
+    """What was sent is not taken back, though another, longer stop makes the search look back."""
+    params = {"max_tokens": 8, "min_tokens": 4, "stop": ("B", "CCCC"), "stream": True}
+    for length in (0, 3):
+        updates = updates_of(
+            toy_engine(
+                model(spelled("AABDDDDD")), ScriptedDrafter(lambda t, k: [3] * k), length=length
+            ),
+            ask("r", [0], **params),  # type: ignore[arg-type]
+        )
+        done = updates[-1].completion
+        assert done is not None
+        assert done.text == "AABDDDDD"
+        assert "".join(update.text for update in updates) == done.text
+
+
+def test_a_stop_is_seen_in_a_token_whose_last_character_is_unfinished() -> None:
+    """The stop's own characters are whole: the row ends here, not when the others come."""
+
+    class HalfCharacters(LetterTokenizer):
+        def decode(self, token_ids: list[int]) -> str:
+            return b"".join(
+                [b"a", b"b\xe2", b"\x82", b"\xac", b"c", b""][i] for i in token_ids
+            ).decode(errors="replace")
+
+    engine = toy_engine(model(spelled("ABCDE")), tokenizer=HalfCharacters("ABCDE"))
+    done = finish(engine, ask("r", [0], max_tokens=5, stop=("ab",)))["r"]
+    assert (done.text, done.token_ids, done.stop_reason) == ("", (0, 1), "ab")
+
+
+def test_an_eos_the_model_cannot_say_is_ignored() -> None:
+    """A tokenizer may name ids behind the model's last."""
+
+    class Longer(LetterTokenizer):
+        eos_ids = frozenset({EOS, 77})  # type: ignore[assignment]
+
+    engine = toy_engine(model(), tokenizer=Longer("ABCDE"))
+    done = finish(engine, ask("r", [1], min_tokens=3, max_tokens=5))["r"]
+    assert len(done.token_ids) == 5
+
+
 def test_text_is_never_sent_while_it_may_begin_a_stop() -> None:
     ids = [0, 1, 2, 0, 3, 4]  # ABCADE
 
@@ -226,6 +273,8 @@ def test_a_request_that_can_never_fit_is_refused_at_once() -> None:
         ("stop", ("",)),
         ("stop_token_ids", (VOCAB,)),
         ("logit_bias", {-1: 1.0}),
+        ("logit_bias", {1: float("nan")}),
+        ("logit_bias", {1: float("inf")}),
     ],
 )
 def test_a_value_out_of_range_is_refused_by_name(field: str, value: object) -> None:
@@ -250,6 +299,32 @@ def test_equal_beginnings_share_blocks_and_give_the_same_tokens() -> None:
     assert second.counters.num_cached_tokens == 16  # of 20: the last token is always computed
     engine.reset_prefix_cache()
     assert finish(engine, ask("c", prompt))["c"].counters.num_cached_tokens == 0
+
+
+def test_the_kv_of_a_failed_row_is_never_shared() -> None:
+    """Else one passing fault would fail every later request with the same beginning."""
+    is_ill = False
+
+    def logits(prefix: tuple[int, ...]) -> list[float]:
+        return [float("nan")] * VOCAB if is_ill else hashed(prefix)
+
+    prompt = [1, 2, 3, 4] * 5
+    engine = toy_engine(model(logits))
+    engine.submit(ask("before", prompt))
+    engine.step()
+    is_ill = True
+    assert finish(engine, ask("ill", prompt))["ill"].error is not None
+    is_ill = False
+    after = finish(engine, ask("after", prompt))["after"]
+    assert after.counters.num_cached_tokens == 0
+    assert after.finish_reason is FinishReason.LENGTH
+
+
+def test_cached_tokens_are_prompt_tokens_however_often_a_row_comes_back() -> None:
+    requests = [ask(f"r{i}", [i, 1, 2, 3], max_tokens=20) for i in range(3)]
+    done = finish(toy_engine(model(num_blocks=13)), *requests)
+    assert sum(d.counters.num_preemptions for d in done.values()) > 0
+    assert [d.counters.num_cached_tokens for d in done.values()] == [0, 0, 0]
 
 
 def test_prefix_sharing_can_be_switched_off() -> None:

@@ -186,6 +186,21 @@ def test_the_context_limit_clips_the_draft() -> None:
     assert done.finish_reason is FinishReason.LENGTH
 
 
+def test_q_may_come_in_any_precision() -> None:
+    """Numpy does not know bfloat16."""
+    for dtype in (torch.bfloat16, torch.float32):
+
+        def q(tokens: Sequence[int], dtype: torch.dtype = dtype) -> torch.Tensor:
+            return torch.full((len(tokens), VOCAB), 1 / VOCAB, dtype=dtype)
+
+        drafter = ScriptedDrafter(noise, q=q)
+        ratio = EngineSettings(rule=RuleKind.RATIO)
+        engine = toy_engine(model(), drafter, length=2, settings=ratio)
+        done = finish(engine, request("r", [1], **SAMPLED))["r"]
+        assert done.counters.drafted > 0
+        assert done.counters.num_drafter_failures == 0
+
+
 def test_no_token_from_an_earlier_round_is_ever_scored() -> None:
     """E15: batch 4, k 7, 5, 0, 2, 7: what is scored is what was proposed in this round."""
     ks = [7, 5, 0, 2, 7]

@@ -79,6 +79,63 @@ def test_a_broken_model_fails_its_requests_instead_of_hanging_them() -> None:
     runner_.close()
 
 
+def test_an_id_is_free_again_once_cancelled() -> None:
+    """Cancelled and submitted again between two rounds: each future gets its own end."""
+    gate = threading.Event()
+
+    def held(prefix: tuple[int, ...]) -> list[float]:
+        gate.wait(10)
+        return counting(prefix)
+
+    runner_ = Runner(toy_engine(ScriptedModel(held, vocab_size=5)))
+    runner_.submit(ask("first"))  # the loop is in a round while the others are posted
+    gone = runner_.submit(ask("r"))
+    runner_.cancel("r")
+    back = runner_.submit(ask("r"))
+    runner_.cancel("r")
+    runner_.cancel("r")
+    stays = runner_.submit(ask("r"))
+    gate.set()
+    ends = [future.result(timeout=30).finish_reason for future in (gone, back, stays)]
+    assert ends == [FinishReason.ABORT, FinishReason.ABORT, FinishReason.LENGTH]
+    runner_.close()
+
+
+def test_a_future_its_caller_gave_up_stops_nobody() -> None:
+    runner_ = runner()
+    for i in range(20):
+        runner_.submit(ask(f"r{i}", max_tokens=50)).cancel()
+    done = runner_.submit(ask("r")).result(timeout=30)
+    assert done.finish_reason is FinishReason.LENGTH
+    runner_.close()
+
+
+def test_a_listener_that_raises_harms_nobody() -> None:
+    """Nor its own request, which goes on untold."""
+    runner_ = runner()
+    heard: list[Update] = []
+
+    def broken(update: Update) -> None:
+        heard.append(update)
+        raise ValueError("no room in the queue")
+
+    futures = [runner_.submit(ask("bad", stream=True), broken), runner_.submit(ask("good"))]
+    assert all(len(future.result(timeout=30).token_ids) == 8 for future in futures)
+    assert len(heard) == 1
+    runner_.close()
+
+
+def test_a_call_that_fails_reaches_its_caller_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = toy_engine(ScriptedModel(counting, vocab_size=5))
+    runner_ = Runner(engine)
+    with monkeypatch.context() as patched:
+        patched.setattr(engine, "stats", lambda: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            runner_.stats()
+    assert len(runner_.submit(ask("r")).result(timeout=30).token_ids) == 8
+    runner_.close()
+
+
 def test_closing_ends_what_is_in_flight() -> None:
     runner_ = runner()
     future = runner_.submit(ask("r", max_tokens=400))

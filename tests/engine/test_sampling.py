@@ -50,6 +50,13 @@ def test_temperature_divides_the_logits() -> None:
     assert probs == pytest.approx(wanted / wanted.sum())
 
 
+def test_the_smallest_temperature_is_greedy() -> None:
+    """Dividing by it overflows, which must not turn into NaN."""
+    for temperature in (1e-3, 5e-324):
+        probs = chooser(temperature=temperature).distribution(LOGITS, history())
+        assert probs.tolist() == [1.0, 0.0, 0.0, 0.0, 0.0]
+
+
 def test_penalties_follow_the_openai_convention() -> None:
     """Presence and frequency count generated tokens; repetition counts the prompt too."""
     adjusted = chooser(presence_penalty=0.5, frequency_penalty=0.25).adjust(

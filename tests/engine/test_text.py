@@ -40,6 +40,22 @@ def test_a_broken_character_comes_out_at_the_end() -> None:
     assert stream.text == "\ufffd"
 
 
+def test_whole_characters_before_an_unfinished_one_are_seen_but_not_out() -> None:
+    pieces = [b"ha", b" \xf0\x9f", b"\x98\x80"]
+    stream = TextStream(lambda ids: b"".join(pieces[i] for i in ids).decode(errors="replace"))
+    seen = []
+    for token in range(3):
+        stream.push(token)
+        seen.append((stream.seen, stream.text))
+    assert seen == [("ha", "ha"), ("ha ", "ha"), ("ha \U0001f600", "ha \U0001f600")]
+
+
+def test_a_stop_passed_by_is_not_found_again() -> None:
+    """A shorter stop does not look back as far as the longest would."""
+    assert find_stop("xxax", ["a", "bcd"], 3) is None
+    assert find_stop("xxabcd", ["a", "bcd"], 5) == (3, "bcd")
+
+
 def test_the_earliest_stop_wins() -> None:
     assert find_stop("abc def", ["def", "c d"], 0) == (2, "c d")
     assert find_stop("abc", ["x"], 0) is None

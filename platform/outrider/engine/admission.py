@@ -9,6 +9,7 @@ from outrider.engine.language_model import ModelShape
 
 _MOST_LOGPROBS = 20
 _MOST_PENALTY = 2.0
+_MOST_BIAS = 100.0
 
 
 def check_request(request: Request, shape: ModelShape, vocab_size: int) -> None:
@@ -56,6 +57,10 @@ def _check_params(params: SamplingParams, vocab_size: int) -> None:
         "top_logprobs": (
             params.top_logprobs is None or 0 <= params.top_logprobs <= _MOST_LOGPROBS,
             f"between 0 and {_MOST_LOGPROBS}",
+        ),
+        "logit_bias": (
+            all(abs(bias) <= _MOST_BIAS for bias in params.logit_bias.values()),
+            "from token ids to numbers between -100 and 100",
         ),
         "stop": (all(params.stop), "strings of at least one character"),
     }

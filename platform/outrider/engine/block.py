@@ -37,7 +37,7 @@ class ScoredBlock:
         """Accept the valid prefix and draw the token behind it (stages 3 and 4)."""
         if self._row.chooser.is_deterministic:
             return accept_while_equal(self._choose, self._drafted)
-        q = None if self._q is None else list(self._q.numpy())
+        q = None if self._q is None else list(self._q.double().numpy(force=True))
         return accept_by_ratio(
             self._distribution, self._drafted, q, self._test, self._draw, self._resample
         )

@@ -25,7 +25,7 @@ def calibrate(
     """Time forwards of growing size and teach them to `cost`. The engine must be idle."""
     past = min(_PAST, model.shape.context_length // 2)
     for is_timed in (False, True):  # the first of a size may compile or allocate
-        for rows, tokens in _grid(max_rows, pool, past):
+        for rows, tokens in _grid(max_rows, pool, past, model.shape.context_length - past):
             slices, tables = _scratch(pool, rows, tokens, past)
             for _ in range(2):  # once after a change of size, once without
                 changed = not model.is_prepared(rows * tokens)
@@ -38,11 +38,12 @@ def calibrate(
                 pool.release(table)
 
 
-def _grid(max_rows: int, pool: BlockPool, past: int) -> Iterator[tuple[int, int]]:
+def _grid(max_rows: int, pool: BlockPool, past: int, room: int) -> Iterator[tuple[int, int]]:
     for rows in _ROWS:
         for tokens in _TOKENS_PER_ROW:
             needed = rows * -(-(past + tokens) // pool.block_size)
-            if rows <= max_rows and rows * tokens <= _MOST_TOKENS and needed <= pool.num_free:
+            fits = tokens <= room and needed <= pool.num_free
+            if fits and rows <= max_rows and rows * tokens <= _MOST_TOKENS:
                 yield rows, tokens
 
 

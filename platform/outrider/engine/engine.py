@@ -67,7 +67,7 @@ class Engine:
         )
         self._rows: dict[str, Row] = {}
         self._draft_rows: dict[int, DraftRow] = {}
-        self._ended: list[Update] = []
+        self._updates: list[Update] = []
         self._next_row_id = 0
         self.num_rounds = 0
         self.counters = Counters()
@@ -100,9 +100,14 @@ class Engine:
             row.end(FinishReason.ABORT)
             self._close(row)
 
+    def take_updates(self) -> list[Update]:
+        """What is new and not yet told; `step` returns it too."""
+        updates, self._updates = self._updates, []
+        return updates
+
     @property
     def has_work(self) -> bool:
-        return self._scheduler.has_work or bool(self._ended)
+        return self._scheduler.has_work or bool(self._updates)
 
     # -- the step ---------------------------------------------------------------------------
 
@@ -205,6 +210,7 @@ class Engine:
                 turn.outcome = turn.block.verify()
             except NotFiniteError as error:
                 turn.row.end(FinishReason.ERROR, f"the target gave NaN or infinity at {error}")
+                self._pool.forget(turn.row.table)  # its KV may be what is wrong
 
     def _commit(self, round_: Round) -> None:
         """Stage 5: append up to the first stop, roll the KV back to committed - 1."""
@@ -217,7 +223,8 @@ class Engine:
                 row.num_computed = len(row.tokens) - 1
                 self._pool.trim(row.table, row.num_computed)
                 count_turn(turn)
-            self._pool.index(row.table, row.tokens, row.num_computed)
+            if row.error is None:
+                self._pool.index(row.table, row.tokens, row.num_computed)
 
     def _learn(self, round_: Round, seconds: float) -> None:
         """Tell the policy what the round gave and cost; leave evidence where tracing is on."""
@@ -249,9 +256,8 @@ class Engine:
             if row.is_finished:
                 self._close(row)
             elif turn.emitted and row.request.stream:
-                self._ended.append(row.update(now))
-        updates, self._ended = self._ended, []
-        return updates
+                self._updates.append(row.update(now))
+        return self.take_updates()
 
     # -- state ------------------------------------------------------------------------------
 
@@ -289,7 +295,12 @@ class Engine:
         return Row.open(
             self._next_row_id,
             request,
-            TokenChooser(request.params, self._settings.rule.rule, tuple(sorted(stop_ids))),
+            TokenChooser(
+                request.params,
+                self._settings.rule.rule,
+                # A tokenizer may know an EOS that the model cannot say.
+                tuple(sorted(token for token in stop_ids if token < self.vocab_size)),
+            ),
             eos_ids=eos_ids,
             context_length=self._model.shape.context_length,
             decode=self._tokenizer.decode,
@@ -303,5 +314,5 @@ class Engine:
         # A plain request teaches nothing: it may be the baseline of the very same row.
         learns = row.request.speculation.enabled and row.error is None
         self._drafter.release(row.row_id, row.tokens if learns else ())
-        self._ended.append(row.update(self._clock.monotonic()))
+        self._updates.append(row.update(self._clock.monotonic()))
         self.counters += row.counters

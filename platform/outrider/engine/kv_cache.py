@@ -97,6 +97,11 @@ class BlockPool:
                 self._block_of[digest], self._hash_of[block] = block, digest
             table.num_indexed, table.last_hash = table.num_indexed + 1, digest
 
+    def forget(self, table: BlockTable) -> None:
+        """Let no later row find the blocks of `table`."""
+        for block in table.blocks:
+            self._forget(block)
+
     def forget_prefixes(self) -> None:
         """Empty the prefix index; rows in flight keep their blocks."""
         self._hash_of.clear()
@@ -115,11 +120,14 @@ class BlockPool:
 
     def _take(self) -> int:
         block, _ = self._free.popitem(last=False)
+        self._forget(block)
+        self._uses[block] = 1
+        return block
+
+    def _forget(self, block: int) -> None:
         digest = self._hash_of.pop(block, None)
         if digest is not None:
             del self._block_of[digest]
-        self._uses[block] = 1
-        return block
 
     def _share(self, block: int) -> None:
         self._free.pop(block, None)

@@ -153,12 +153,11 @@ class Row:
         if self.stream is None:
             return None
         params = self.request.params
-        scanned = len(self.stream.text)
+        scanned = len(self.stream.seen)
         self.stream.push(token)
         if not params.stop or self.history.num_output < params.min_tokens:
             return None
-        start = max(0, scanned - max(map(len, params.stop)) + 1)
-        found = find_stop(self.stream.text, params.stop, start)
+        found = find_stop(self.stream.seen, params.stop, scanned)
         return Stop(FinishReason.STOP, found[1], found[0]) if found else None
 
     def _new_text(self, completion: Completion | None) -> str:
@@ -174,7 +173,7 @@ class Row:
         if self.stream is None:
             return self.decode(self._visible_ids())
         if self.stop.text_length is not None:
-            return self.stream.text[: self.stop.text_length]
+            return self.stream.seen[: self.stop.text_length]
         self.stream.flush()
         return self.stream.text
 

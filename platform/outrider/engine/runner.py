@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
-from outrider.core import Completion, Fault, FinishReason, Request, Update, UserError
+from outrider.core import Completion, Fault, FinishReason, Request, Update
 from outrider.engine.engine import Engine
 
 T = TypeVar("T")
@@ -35,7 +35,8 @@ class Runner:
     def submit(self, request: Request, on_update: OnUpdate | None = None) -> Future[Completion]:
         """Queue a request. Raises UserError at once where it can never be served.
 
-        `on_update` is called on the decode thread: it must be quick and must not raise.
+        `on_update` is called on the decode thread: it must be quick. One that raises is told no
+        more; the request goes on and its future gets the result.
         """
         self._engine.check(request)
         future: Future[Completion] = Future()
@@ -44,7 +45,7 @@ class Runner:
 
     def cancel(self, request_id: str) -> None:
         """Free the row and its blocks before the next round; its future gets finish ABORT."""
-        self._post(lambda: self._engine.cancel(request_id))
+        self._post(lambda: self._cancel(request_id))
 
     def stats(self) -> dict[str, object]:
         """Counters and state of the engine, as plain data."""
@@ -62,7 +63,7 @@ class Runner:
 
     def _ask(self, question: Callable[[], T]) -> T:
         answer: Future[T] = Future()
-        self._post(lambda: answer.set_result(question()))
+        self._post(lambda: _answer(answer, question))
         return answer.result()
 
     def _post(self, call: Callable[[], None]) -> None:
@@ -77,14 +78,23 @@ class Runner:
     def _start(
         self, request: Request, future: Future[Completion], on_update: OnUpdate | None
     ) -> None:
+        # From here on the future cannot be cancelled, so that its result is never refused.
+        if not future.set_running_or_notify_cancel():
+            return
         try:
             self._engine.submit(request)
-        except UserError as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the caller waits for it
             future.set_exception(error)
             return
         self._futures[request.request_id] = future
         if on_update is not None:
             self._listeners[request.request_id] = on_update
+
+    def _cancel(self, request_id: str) -> None:
+        self._engine.cancel(request_id)
+        # Told at once: the id is free, and the next call may be its next use.
+        for update in self._engine.take_updates():
+            self._deliver(update)
 
     def _loop(self) -> None:
         try:
@@ -102,19 +112,26 @@ class Runner:
         with self._wake:
             while not (self._calls or self._is_closing or self._engine.has_work):
                 self._wake.wait()
-            calls, self._calls = self._calls, deque()
-            is_closing = self._is_closing
-        for call in calls:
-            call()
+            num_calls, is_closing = len(self._calls), self._is_closing
+        for _ in range(num_calls):  # one by one: where one fails, `_abandon` finds the others
+            self._calls.popleft()()
         return not is_closing
 
     def _deliver(self, update: Update) -> None:
-        listener = self._listeners.get(update.request_id)
-        if listener is not None:
-            listener(update)
+        self._tell(update)
         if update.completion is not None:
             self._listeners.pop(update.request_id, None)
             self._futures.pop(update.request_id).set_result(update.completion)
+
+    def _tell(self, update: Update) -> None:
+        listener = self._listeners.get(update.request_id)
+        if listener is None:
+            return
+        try:
+            listener(update)
+        except Exception:  # noqa: BLE001 - one caller's mistake must not end everyone's requests
+            _LOG.exception("the listener of %r failed: it is told no more", update.request_id)
+            del self._listeners[update.request_id]
 
     def _abandon(self, reason: FinishReason, why: str) -> None:
         with self._wake:
@@ -128,3 +145,10 @@ class Runner:
                 )
             )
         self._futures.clear()
+
+
+def _answer(answer: Future[T], question: Callable[[], T]) -> None:
+    try:
+        answer.set_result(question())
+    except Exception as error:  # noqa: BLE001 - whatever it is, the caller waits for it
+        answer.set_exception(error)

@@ -137,7 +137,8 @@ def _penalise(logits: Logits, params: SamplingParams, history: History) -> None:
 
 
 def _filtered(logits: Logits, params: SamplingParams) -> Probs:
-    probs = _softmax(logits / params.temperature)
+    with np.errstate(over="ignore"):  # a tiny temperature sends all but the likeliest to -inf
+        probs = _softmax((logits - logits.max()) / params.temperature)
     if params.min_p > 0.0:
         probs[probs < params.min_p * probs.max()] = 0.0
     if 0 < params.top_k < probs.size:

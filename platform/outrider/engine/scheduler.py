@@ -98,7 +98,8 @@ class Scheduler:
                 self._pool.release(row.table)
                 return
             row.num_computed = cached
-            row.counters.num_cached_tokens += cached
+            if row.counters.num_preemptions == 0:  # else its own tokens would be counted too
+                row.counters.num_cached_tokens = cached
             size = min(row.num_pending, budget)
             self._pool.grow(row.table, row.num_computed + size)
             self.running.append(self.waiting.popleft())

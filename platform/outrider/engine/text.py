@@ -18,13 +18,21 @@ class TextStream:
         self._ids: list[int] = []
         self._context = 0  # first token decoded along as context
         self._read = 0  # tokens whose text is out
+        self._held = ""  # whole characters before one whose bytes have not all come
         self.text = ""
+
+    @property
+    def seen(self) -> str:
+        """`text` and the whole characters held back with an unfinished one: stops may lie there."""
+        return self.text + self._held
 
     def push(self, token: int) -> None:
         self._ids.append(token)
         before, now = self._around()
-        if len(now) > len(before) and not now.endswith(_UNFINISHED):
-            self._take(now[len(before) :])
+        new = now[len(before) :]
+        self._held = new.rstrip(_UNFINISHED)
+        if new and self._held == new:
+            self._take(new)
 
     def flush(self) -> None:
         """Take what is still held back: the row has ended."""
@@ -37,12 +45,15 @@ class TextStream:
 
     def _take(self, new: str) -> None:
         self.text += new
+        self._held = ""
         self._context, self._read = self._read, len(self._ids)
 
 
-def find_stop(text: str, stops: Sequence[str], start: int) -> tuple[int, str] | None:
-    """The earliest stop string in `text[start:]`: (index where it begins, the string)."""
-    found = [(index, stop) for stop in stops if (index := text.find(stop, start)) >= 0]
+def find_stop(text: str, stops: Sequence[str], scanned: int) -> tuple[int, str] | None:
+    """The earliest stop string that ends behind the first `scanned` characters: (where it begins,
+    the string)."""
+    starts = [(max(0, scanned - len(stop) + 1), stop) for stop in stops]
+    found = [(index, stop) for start, stop in starts if (index := text.find(stop, start)) >= 0]
     return min(found, default=None)
 
 
