@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from outrider.bulk.fields import bad
 from outrider.bulk.openai_batch import RowReader
 from outrider.bulk.rows import ErrorCode, InvalidRowError, Row, RowError
 from outrider.core import Fault
@@ -80,8 +81,7 @@ def _custom_id(value: Mapping[str, Any], number: int) -> str:
         if isinstance(found, int) and not isinstance(found, bool) and not is_batch:
             return str(found)
         if found is not None:
-            message = f"{key} must be a string that is not empty, got {found!r}"
-            raise InvalidRowError(ErrorCode.INVALID_FIELD, message)
+            raise bad(key, "a string that is not empty", found)
     if is_batch:
         raise InvalidRowError(ErrorCode.INVALID_FIELD, "custom_id is missing")
     return str(number)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -16,20 +15,25 @@ MAX_PENALTY = 2.0
 Check = Callable[[str, Any], Any]
 
 
-def bad(name: str, must: str, value: object) -> InvalidRowError:
+def bad(
+    name: str, must: str, value: object, *, code: ErrorCode = ErrorCode.INVALID_FIELD
+) -> InvalidRowError:
     shown = repr(value)
     if len(shown) > 60:  # noqa: PLR2004  (a message is one line)
         shown = shown[:57] + "..."
-    return InvalidRowError(ErrorCode.INVALID_FIELD, f"{name} must be {must}, got {shown}")
+    return InvalidRowError(code, f"{name} must be {must}, got {shown}")
 
 
 def number(low: float, high: float, must: str, *, above: bool = False) -> Check:
-    """A finite number in [low, high], or in (low, high] with `above`."""
+    """A finite number in [low, high], or in (low, high] with `above`.
+
+    It is compared as it came: NaN fails, and an integer may be too large for a float.
+    """
 
     def check(name: str, value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise bad(name, must, value)
-        if not math.isfinite(value) or value > high or value < low or (above and value == low):
+        if not low <= value <= high or (above and value == low):
             raise bad(name, must, value)
         return float(value)
 

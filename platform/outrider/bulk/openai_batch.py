@@ -34,6 +34,7 @@ NEUTRAL: dict[str, tuple[object, ...]] = {  # values that ask for nothing
 BATCH_KEYS = frozenset({"custom_id", "method", "url", "body", "kind"})
 COUNT = integer(0, MAX_LOGPROBS, f"a whole number from 0 to {MAX_LOGPROBS}")
 LENGTH = integer(0, None, "a whole number, at least 0")
+MAX_KIND = 100
 
 
 class RowReader:
@@ -115,8 +116,7 @@ def _envelope(value: Mapping[str, Any]) -> tuple[Endpoint, Mapping[str, Any]]:
         raise bad("method", "POST", value["method"])
     url = value.get("url")
     if not isinstance(url, str) or url not in URLS:
-        message = f"url must be one of {', '.join(URLS)}, got {url!r}"
-        raise InvalidRowError(ErrorCode.UNKNOWN_URL, message)
+        raise bad("url", f"one of {', '.join(URLS)}", url, code=ErrorCode.UNKNOWN_URL)
     body = value.get("body")
     if not isinstance(body, dict):
         raise bad("body", "an object", body)
@@ -125,7 +125,11 @@ def _envelope(value: Mapping[str, Any]) -> tuple[Endpoint, Mapping[str, Any]]:
 
 def _kind(value: Mapping[str, Any]) -> str:
     kind = value.get("kind")
-    return "" if kind is None else text("kind", kind)
+    if kind is None:
+        return ""
+    if not text("kind", kind).isprintable() or len(kind) > MAX_KIND:  # it heads a row of figures
+        raise bad("kind", f"a printable label of at most {MAX_KIND} characters", kind)
+    return str(kind)
 
 
 def _take_prompt(left: dict[str, Any], endpoint: Endpoint) -> dict[str, Any]:

@@ -71,6 +71,11 @@ def _foreign(value: object) -> dict[str, str]:
     return {"not JSON": type(value).__name__}
 
 
+def _storable(text: str) -> str:
+    """Arrow's strings are UTF-8: a lone surrogate is escaped, as in output.jsonl."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 class OutputTable:
     """output.parquet, written in batches beside output.jsonl."""
 
@@ -103,7 +108,7 @@ class OutputTable:
         choice = body["choices"][0]
         self._rows.append(
             {
-                "custom_id": row["custom_id"],
+                "custom_id": _storable(row["custom_id"]),
                 "text": choice["message"]["content"] if "message" in choice else choice["text"],
                 "finish_reason": choice["finish_reason"],
                 "num_prompt_tokens": body["usage"]["prompt_tokens"],

@@ -39,9 +39,8 @@ class Renderer:
 
     def answer(self, row: Row, completion: Completion) -> bytes:
         """A line of OpenAI's batch output format."""
-        key = hashlib.blake2b(
-            f"{self.fingerprint}\0{row.custom_id}".encode(), digest_size=12
-        ).hexdigest()
+        name = f"{self.fingerprint}\0{row.custom_id}".encode("utf-8", "surrogatepass")
+        key = hashlib.blake2b(name, digest_size=12).hexdigest()
         response = {
             "status_code": 200,
             "request_id": f"req_{key}",

@@ -92,7 +92,8 @@ class Report:
 
     def save(self, path: Path) -> None:
         with replacing(path) as file:
-            file.write(json.dumps(asdict(self), ensure_ascii=False, indent=2).encode() + b"\n")
+            text = json.dumps(asdict(self), ensure_ascii=False, indent=2)
+            file.write(text.encode("utf-8", "backslashreplace") + b"\n")
 
     def metrics(self) -> dict[str, float]:
         """The final figures for a tracker; unknown ones are left out."""

@@ -84,5 +84,6 @@ def derived_seed(base: int, custom_id: str) -> int:
 
     So a row's output does not depend on its place in the file, its shard or a resume.
     """
-    digest = hashlib.blake2b(f"{base}\0{custom_id}".encode(), digest_size=8).digest()
+    name = f"{base}\0{custom_id}".encode("utf-8", "surrogatepass")
+    digest = hashlib.blake2b(name, digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
