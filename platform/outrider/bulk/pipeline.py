@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing as closing_iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from outrider.bulk.folder import JobFolder, Task, open_job, settle
 from outrider.bulk.index import Index, build_index
 from outrider.bulk.live import read_tally
 from outrider.bulk.manifest import Identity, Manifest, Session
+from outrider.bulk.placement import num_cores
 from outrider.bulk.ports import EngineFactory
 from outrider.bulk.progress import Pace, ProgressView
 from outrider.bulk.report import (
@@ -85,6 +87,10 @@ def check_settings(job: BulkJob) -> None:
             raise UserError(f"bulk.{name} must be at least {lowest}, got {value}")
     if not job.bulk.job_dir:
         raise UserError("bulk.job_dir is empty: name a folder for the job")
+    cores = num_cores()
+    if job.bulk.cpus_per_worker > cores and "RAY_ADDRESS" not in os.environ:
+        wanted = job.bulk.cpus_per_worker
+        raise UserError(f"bulk.cpus_per_worker is {wanted}, this machine has {cores}: lower it")
 
 
 @dataclass(slots=True)
@@ -108,6 +114,12 @@ class _Driver:
         )
         tasks = settle(self.folder, manifest, index)
         if not tasks and self._is_whole():
+            self.console.print(
+                f"nothing to do: this job has finished; remove {self.folder.root} to run it anew",
+                highlight=False,
+                markup=False,
+                soft_wrap=True,
+            )
             return load_report(self.folder.report)
         session = Session(began=self.clock.time(), fingerprint=self.release.fingerprint)
         manifest.sessions.append(session)
@@ -188,7 +200,7 @@ class _Driver:
         pace = Pace(index.num_rows, _num_settled(manifest, tasks), self.clock.monotonic())
         log = self.folder.scratch / "ray.log"
         with ProgressView(self.console, self.clock) as view, ray_session(self.job.bulk, log):
-            view.say(f"{len(tasks)} of {index.num_shards} shards to do")
+            view.say(f"{len(tasks)} of {index.num_shards} shards to do; loading the model ...")
             records = stream_records(order, tasks)
             with closing_iterator(polled(records, len(tasks))) as heard:
                 for record in heard:
