@@ -69,10 +69,11 @@ def _number(value: float | None, form: str) -> str:
 
 
 def _parity(parity: ParityReport) -> Text:
-    line = Text(f"\nparity with plain decoding: {parity.compared} compared, ")
+    num_equal = parity.compared - parity.mismatches - parity.near_ties
+    line = Text(f"\nparity with plain decoding: {parity.compared} compared: {num_equal} equal, ")
+    line.append(f"{parity.near_ties} near ties, ")
     style = "bold red" if parity.mismatches else "bold green"
     line.append(f"{parity.mismatches} mismatches", style=style)
-    line.append(f", {parity.near_ties} near ties")
     return line
 
 
