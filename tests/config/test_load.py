@@ -1,6 +1,6 @@
 """What is typed becomes settings, or one line that says what is near."""
 
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 
 import pytest
