@@ -4,7 +4,7 @@ from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
@@ -108,6 +108,8 @@ def test_a_missing_value_is_named() -> None:
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1))
+@example("\\'")
+@example("a\\")
 @effort(max_examples=40, deadline=None)
 def test_any_file_name_can_be_typed_as_it_is(name: str) -> None:
     assume(name.strip() and "${" not in name and name not in ("null", "???"))

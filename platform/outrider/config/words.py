@@ -5,6 +5,7 @@ A word is checked against the settings' own keys and the choices in `conf/`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
@@ -98,6 +99,6 @@ def _is_quoted(value: str) -> bool:
 
 
 def _quoted(value: str) -> str:
-    body = value.replace("'", "\\'")
-    trailing = len(body) - len(body.rstrip("\\"))  # a backslash before the quote would escape it
-    return "'" + body + "\\" * trailing + "'"
+    # A backslash is itself unless a quote follows it, at the end too: there it counts double.
+    body = re.sub(r"(\\*)('|$)", lambda run: run[1] * 2 + run[2].replace("'", "\\'"), value)
+    return f"'{body}'"
