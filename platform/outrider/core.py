@@ -86,6 +86,30 @@ class Speculation:
     max_draft_length: int | None = None  # None: the engine's limit
 
 
+class Mode(StrEnum):
+    """How a replica decodes now."""
+
+    SPECULATIVE = "speculative"
+    PLAIN = "plain"  # every draft length at 0
+
+
+class ConstraintKind(StrEnum):
+    """What language a `Constraint` is written in."""
+
+    JSON_OBJECT = "json_object"  # any JSON object; `text` is empty
+    JSON_SCHEMA = "json_schema"  # `text` is the schema as JSON
+    REGEX = "regex"
+    GRAMMAR = "grammar"  # llguidance's Lark dialect
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """What the output must match. It is checked at every position of a block."""
+
+    kind: ConstraintKind
+    text: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """One prompt, already tokenised. `request_id` is unique among the requests in flight."""
@@ -96,6 +120,7 @@ class Request:
     speculation: Speculation = Speculation()
     kind: str = ""  # the user's label, for figures by kind
     stream: bool = False  # an Update each round, not only at the end
+    constraint: Constraint | None = None  # structured output
 
 
 @dataclass(frozen=True, slots=True)
