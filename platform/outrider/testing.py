@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -166,6 +167,27 @@ class ScriptedDrafter:
     def _block(self, row: DraftRow, length: int) -> Proposal:
         tokens = self._script(tuple(row.tokens), length)
         return Proposal(tokens, None if self._q is None else self._q(tokens))
+
+
+class WedgedModel(ExactSizes):
+    """Any model, whose forwards stand still while `gate` is closed (`gate.clear()`)."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._model = model
+        self.gate = threading.Event()
+        self.gate.set()
+
+    @property
+    def shape(self) -> ModelShape:
+        return self._model.shape
+
+    @property
+    def identity(self) -> dict[str, str]:
+        return self._model.identity
+
+    def forward(self, rows: Sequence[RowSlice]) -> torch.Tensor:
+        self.gate.wait()
+        return self._model.forward(rows)
 
 
 class MemoryRun:

@@ -7,9 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from outrider.core import Fault, FinishReason, Request, SamplingParams, Update, UserError
+from outrider.core import Fault, FinishReason, Mode, Request, SamplingParams, Update, UserError
+from outrider.engine.load import EngineLoad
 from outrider.engine.runner import Runner
-from outrider.testing import ScriptedModel, toy_engine
+from outrider.testing import ManualClock, ScriptedDrafter, ScriptedModel, WedgedModel, toy_engine
 
 
 def ask(name: str, *, stream: bool = False, max_tokens: int = 8) -> Request:
@@ -143,3 +144,88 @@ def test_closing_ends_what_is_in_flight() -> None:
     assert future.result(timeout=30).finish_reason in (FinishReason.ABORT, FinishReason.LENGTH)
     with pytest.raises(Fault, match="closed"):
         runner_.submit(ask("late"))
+
+
+def wedged() -> tuple[Runner, threading.Event, ManualClock]:
+    model, clock = WedgedModel(ScriptedModel(counting, vocab_size=5)), ManualClock()
+    model.gate.clear()
+    return Runner(toy_engine(model), clock=clock), model.gate, clock
+
+
+def test_a_decode_thread_that_stands_still_is_told_from_one_that_rests() -> None:
+    """P10"""
+    runner_, gate, clock = wedged()
+    clock.advance(100.0)
+    assert not runner_.is_stalled(10.0)  # nothing to do
+    future = runner_.submit(ask("r"))
+    clock.advance(9.0)
+    assert not runner_.is_stalled(10.0)
+    clock.advance(2.0)
+    assert runner_.is_stalled(10.0)
+    gate.set()
+    future.result(timeout=30)
+    runner_.stats()  # the loop came round again
+    assert not runner_.is_stalled(10.0)
+    runner_.close()
+
+
+def test_load_is_read_while_a_round_lasts_and_counts_what_was_just_handed_over() -> None:
+    runner_, gate, _ = wedged()
+    futures = [runner_.submit(ask(f"r{i}")) for i in range(20)]
+    load = runner_.load()
+    assert load.num_waiting + load.num_running == 20
+    assert load.queued_tokens == 20 * (2 + 8)
+    gate.set()
+    for future in futures:
+        future.result(timeout=30)
+    assert runner_.load().is_idle
+    assert runner_.load().queued_tokens == 0
+    runner_.close()
+
+
+def test_cancelled_requests_leave_no_row_and_no_block_and_disturb_nobody() -> None:
+    """P07, P09"""
+    runner_, gate, _ = wedged()
+    alone = runner().submit(ask("kept", max_tokens=100)).result(timeout=30)
+    kept = runner_.submit(ask("kept", max_tokens=100))
+    others = [runner_.submit(ask(f"r{i}", stream=True, max_tokens=400)) for i in range(200)]
+    for i in range(200):
+        runner_.cancel(f"r{i}")
+    gate.set()
+    reasons = {future.result(timeout=30).finish_reason for future in others}
+    assert reasons == {FinishReason.ABORT}
+    assert kept.result(timeout=30).token_ids == alone.token_ids
+    load = runner_.load()
+    idle = EngineLoad(
+        num_free_blocks=load.num_blocks, num_blocks=load.num_blocks, num_rounds=load.num_rounds
+    )
+    assert load == idle
+    runner_.close()
+
+
+def test_mode_and_draft_length_change_while_a_row_decodes() -> None:
+    model = ScriptedModel(counting, vocab_size=5)
+    drafter = ScriptedDrafter(lambda tokens, k: [(len(tokens) + i) % 4 for i in range(k)])
+    engine = toy_engine(model, drafter, length=3)
+    engine.submit(ask("r", max_tokens=64))
+    engine.step()  # the prompt's
+    lengths: list[list[list[int]]] = []
+    for mode, most in [(Mode.SPECULATIVE, None), (Mode.PLAIN, None), (Mode.SPECULATIVE, 2)]:
+        engine.set_control(mode, most)
+        drafter.lengths.clear()
+        engine.step()
+        lengths.append(list(drafter.lengths))
+    assert lengths == [[[3]], [], [[2]]]
+    assert set(engine.stats()["by_drafter"]) == {"scripted"}  # type: ignore[call-overload]
+
+
+def test_a_closed_engine_tells_those_who_listen() -> None:
+    runner_, gate, _ = wedged()
+    seen: list[Update] = []
+    runner_.submit(ask("r", stream=True, max_tokens=400), seen.append)
+    closing = threading.Thread(target=runner_.close)
+    closing.start()
+    gate.set()
+    closing.join(timeout=30)
+    assert seen[-1].completion is not None
+    assert seen[-1].completion.finish_reason in (FinishReason.ABORT, FinishReason.LENGTH)

@@ -14,6 +14,7 @@ from outrider.core import (
     Clock,
     Counters,
     FinishReason,
+    Mode,
     Request,
     SystemClock,
     Tokenizer,
@@ -27,7 +28,16 @@ from outrider.engine.drafters import DraftRow, Proposal, SafeDrafter
 from outrider.engine.drafting import make_draft_row
 from outrider.engine.kv_cache import BlockPool
 from outrider.engine.language_model import LanguageModel
-from outrider.engine.round import Round, Turn, count_turn, record, row_outcome, row_slice
+from outrider.engine.load import EngineLoad
+from outrider.engine.round import (
+    Round,
+    Turn,
+    count_drafted,
+    count_turn,
+    record,
+    row_outcome,
+    row_slice,
+)
 from outrider.engine.round_record import TraceSink
 from outrider.engine.row import Row
 from outrider.engine.sampling import TokenChooser
@@ -69,6 +79,9 @@ class Engine:
         self._draft_rows: dict[int, DraftRow] = {}
         self._updates: list[Update] = []
         self._next_row_id = 0
+        self._mode = Mode.SPECULATIVE
+        self._max_draft_length: int | None = None
+        self._by_drafter: dict[str, Counters] = {}
         self.num_rounds = 0
         self.counters = Counters()
 
@@ -164,11 +177,14 @@ class Engine:
 
     def _draft_limit(self, row: Row) -> int:
         allowed = row.request.speculation
-        if not allowed.enabled:
+        if not allowed.enabled or self._mode is Mode.PLAIN:
             return 0
         limits = [self._policy.max_length, row.max_drafted]
-        if allowed.max_draft_length is not None:
-            limits.append(allowed.max_draft_length)
+        limits += [
+            limit
+            for limit in (allowed.max_draft_length, self._max_draft_length)
+            if limit is not None
+        ]
         return max(0, min(limits))
 
     def _fit(self, turns: list[Turn], lengths: Sequence[int]) -> list[int]:
@@ -223,6 +239,9 @@ class Engine:
                 row.num_computed = len(row.tokens) - 1
                 self._pool.trim(row.table, row.num_computed)
                 count_turn(turn)
+                if turn.proposal.tokens:
+                    name = turn.offer.name
+                    count_drafted(self._by_drafter.setdefault(name, Counters()), turn)
             if row.error is None:
                 self._pool.index(row.table, row.tokens, row.num_computed)
 
@@ -261,6 +280,22 @@ class Engine:
 
     # -- state ------------------------------------------------------------------------------
 
+    def set_control(self, mode: Mode, max_draft_length: int | None = None) -> None:
+        """From the next round on. What was learnt about acceptance, cost and breakers stays."""
+        self._mode, self._max_draft_length = mode, max_draft_length
+
+    def load(self) -> EngineLoad:
+        """What there is to do, in time linear in the rows."""
+        running, waiting = self._scheduler.running, self._scheduler.waiting
+        return EngineLoad(
+            num_running=len(running),
+            num_waiting=len(waiting),
+            queued_tokens=sum(row.num_left for rows in (running, waiting) for row in rows),
+            num_free_blocks=self._pool.num_free,
+            num_blocks=self._pool.num_blocks,
+            num_rounds=self.num_rounds,
+        )
+
     def stats(self) -> dict[str, object]:
         """Counters of ended and running rows, load, and the policy's state, as plain data."""
         total = Counters()
@@ -272,7 +307,9 @@ class Engine:
             "num_waiting": len(self._scheduler.waiting),
             "num_free_blocks": self._pool.num_free,
             "num_blocks": self._pool.num_blocks,
+            "mode": self._mode.value,
             "counters": total.to_dict(),
+            "by_drafter": {name: each.to_dict() for name, each in self._by_drafter.items()},
             "policy": self._policy.to_dict(),
         }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from outrider.core import add_by_position
+from outrider.core import Counters, add_by_position
 from outrider.engine.block import ScoredBlock
 from outrider.engine.drafters import NO_OFFER, Offer, Proposal
 from outrider.engine.language_model import RowSlice
@@ -63,15 +63,22 @@ def count_turn(turn: Turn) -> None:
     """Law 11: accepted <= evaluated <= drafted; emitted = accepted + rounds - cropped."""
     outcome, counters = turn.outcome, turn.row.counters
     assert outcome is not None
-    drafted = len(turn.proposal.tokens)
     counters.num_rounds += 1
+    counters.emitted += turn.emitted
+    counters.cropped += outcome.accepted + 1 - turn.emitted
+    counters.num_drafter_failures += turn.proposal.failure is not None
+    count_drafted(counters, turn)
+
+
+def count_drafted(counters: Counters, turn: Turn) -> None:
+    """What became of the turn's draft."""
+    outcome = turn.outcome
+    assert outcome is not None
+    drafted = len(turn.proposal.tokens)
     counters.num_draft_rounds += drafted > 0
     counters.drafted += drafted
     counters.evaluated += outcome.evaluated
     counters.accepted += outcome.accepted
-    counters.emitted += turn.emitted
-    counters.cropped += outcome.accepted + 1 - turn.emitted
-    counters.num_drafter_failures += turn.proposal.failure is not None
     counters.num_caught_up += turn.proposal.num_caught_up
     add = [1] * outcome.evaluated
     add_by_position(counters.position_attempts, add)

@@ -92,6 +92,11 @@ class Row:
         return len(self.tokens) - self.num_computed
 
     @property
+    def num_left(self) -> int:
+        """Tokens to compute until the row ends, at most: prompt and output."""
+        return self.limit - self.num_computed
+
+    @property
     def max_drafted(self) -> int:
         """Longest draft that could all be emitted with the token after it."""
         return self.limit - len(self.tokens) - 1

@@ -7,10 +7,21 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import TypeVar
 
-from outrider.core import Completion, Fault, FinishReason, Request, Update
+from outrider.core import (
+    Clock,
+    Completion,
+    Fault,
+    FinishReason,
+    Mode,
+    Request,
+    SystemClock,
+    Update,
+)
 from outrider.engine.engine import Engine
+from outrider.engine.load import EngineLoad
 
 T = TypeVar("T")
 OnUpdate = Callable[[Update], None]
@@ -21,10 +32,16 @@ _LOG = logging.getLogger(__name__)
 class Runner:
     """Owns an engine. Every touch of the engine happens on the runner's thread, between rounds."""
 
-    def __init__(self, engine: Engine, *, name: str = "decode") -> None:
+    def __init__(self, engine: Engine, *, name: str = "decode", clock: Clock | None = None) -> None:
         self._engine = engine
+        self._clock = clock or SystemClock()
+        self._load = engine.load()
+        self._posted: dict[int, int] = {}  # requests handed over, not yet opened: their tokens
+        self._next_post = 0
+        self._beat_s = self._clock.monotonic()  # when a round last ended, or work came to rest
+        self._is_resting = False
         self._calls: deque[Callable[[], None]] = deque()
-        self._wake = threading.Condition()
+        self._wake = threading.Condition(threading.RLock())
         self._futures: dict[str, Future[Completion]] = {}
         self._listeners: dict[str, OnUpdate] = {}
         self._is_closing = False
@@ -40,15 +57,38 @@ class Runner:
         """
         self._engine.check(request)
         future: Future[Completion] = Future()
-        self._post(lambda: self._start(request, future, on_update))
+        with self._wake:
+            post, self._next_post = self._next_post, self._next_post + 1
+            self._post(lambda: self._start(post, request, future, on_update))
+            self._posted[post] = len(request.prompt_ids) + request.params.max_tokens
         return future
 
     def cancel(self, request_id: str) -> None:
         """Free the row and its blocks before the next round; its future gets finish ABORT."""
         self._post(lambda: self._cancel(request_id))
 
+    def set_control(self, mode: Mode, max_draft_length: int | None = None) -> None:
+        """How every row decodes from the next round on; `max_draft_length` in tokens."""
+        self._post(lambda: self._engine.set_control(mode, max_draft_length))
+
+    def load(self) -> EngineLoad:
+        """What there is to do. Never waits for a round."""
+        with self._wake:
+            return replace(
+                self._load,
+                num_waiting=self._load.num_waiting + len(self._posted),
+                queued_tokens=self._load.queued_tokens + sum(self._posted.values()),
+            )
+
+    def is_stalled(self, stall_s: float) -> bool:
+        """True where the decode thread has died, or has work and ended no round for `stall_s`."""
+        if self._fault is not None:
+            return True
+        is_late = self._clock.monotonic() - self._beat_s > stall_s
+        return is_late and not self._is_resting and not self._is_closing
+
     def stats(self) -> dict[str, object]:
-        """Counters and state of the engine, as plain data."""
+        """Counters and state of the engine, as plain data. Waits for the round in hand."""
         return self._ask(self._engine.stats)
 
     def reset_prefix_cache(self) -> None:
@@ -72,15 +112,28 @@ class Runner:
                 raise Fault(self._fault)
             if self._is_closing:
                 raise Fault("the engine is closed")
+            if self._is_resting:  # it may have rested for long: the time to judge begins now
+                self._is_resting, self._beat_s = False, self._clock.monotonic()
             self._calls.append(call)
             self._wake.notify()
 
     def _start(
-        self, request: Request, future: Future[Completion], on_update: OnUpdate | None
+        self,
+        post: int,
+        request: Request,
+        future: Future[Completion],
+        on_update: OnUpdate | None,
     ) -> None:
         # From here on the future cannot be cancelled, so that its result is never refused.
-        if not future.set_running_or_notify_cancel():
-            return
+        if future.set_running_or_notify_cancel():
+            self._open(request, future, on_update)
+        with self._wake:
+            del self._posted[post]
+            self._load = self._engine.load()
+
+    def _open(
+        self, request: Request, future: Future[Completion], on_update: OnUpdate | None
+    ) -> None:
         try:
             self._engine.submit(request)
         except Exception as error:  # noqa: BLE001 - whatever it is, the caller waits for it
@@ -92,6 +145,7 @@ class Runner:
 
     def _cancel(self, request_id: str) -> None:
         self._engine.cancel(request_id)
+        self._publish()
         # Told at once: the id is free, and the next call may be its next use.
         for update in self._engine.take_updates():
             self._deliver(update)
@@ -99,7 +153,9 @@ class Runner:
     def _loop(self) -> None:
         try:
             while self._run_calls():
-                for update in self._engine.step():
+                updates = self._engine.step()
+                self._publish()  # before anyone is told: who asks then sees the row gone
+                for update in updates:
                     self._deliver(update)
             self._abandon(FinishReason.ABORT, "the engine was closed")
         except Exception as error:  # noqa: BLE001 - fail the requests rather than hang them
@@ -111,11 +167,17 @@ class Runner:
         """Run what was posted, waiting while there is nothing to decode; False to stop."""
         with self._wake:
             while not (self._calls or self._is_closing or self._engine.has_work):
+                self._is_resting = True
                 self._wake.wait()
             num_calls, is_closing = len(self._calls), self._is_closing
         for _ in range(num_calls):  # one by one: where one fails, `_abandon` finds the others
             self._calls.popleft()()
         return not is_closing
+
+    def _publish(self) -> None:
+        load = self._engine.load()
+        with self._wake:
+            self._load, self._beat_s = load, self._clock.monotonic()
 
     def _deliver(self, update: Update) -> None:
         self._tell(update)
@@ -138,13 +200,12 @@ class Runner:
             calls, self._calls = self._calls, deque()
         for call in calls:  # late submissions: they end like the others
             call()
-        for request_id, future in self._futures.items():
-            future.set_result(
-                Completion(
-                    request_id=request_id, token_ids=(), text="", finish_reason=reason, error=why
-                )
+        for request_id in list(self._futures):
+            completion = Completion(
+                request_id=request_id, token_ids=(), text="", finish_reason=reason, error=why
             )
-        self._futures.clear()
+            # Whoever streams hears of the end too.
+            self._deliver(Update(request_id=request_id, completion=completion))
 
 
 def _answer(answer: Future[T], question: Callable[[], T]) -> None:
