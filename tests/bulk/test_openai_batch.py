@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from outrider.bulk.openai_batch import RowReader
-from outrider.bulk.rows import Endpoint, ErrorCode, InvalidRowError, Row, derived_seed
+from outrider.bulk.rows import ErrorCode, InvalidRowError, Row, derived_seed
 from outrider.config.schema import SamplingSettings
 from outrider.core import Speculation
+from outrider.openai.call import Endpoint
 
 READER = RowReader(SamplingSettings(max_tokens=7, temperature=0.5), seed=3)
 MESSAGES = [{"role": "user", "content": "Hello"}]

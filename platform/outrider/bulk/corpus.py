@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from outrider.bulk.fields import bad
 from outrider.bulk.openai_batch import RowReader
-from outrider.bulk.rows import ErrorCode, InvalidRowError, Row, RowError
+from outrider.bulk.rows import ErrorCode, InvalidRowError, Row, RowError, bad
 from outrider.core import Fault
 
 MAX_LINE_BYTES = 64 * 2**20  # keeps memory flat when a file has no line ends

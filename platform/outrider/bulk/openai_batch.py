@@ -8,33 +8,30 @@ not supported, or not known, is that row's error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from outrider.bulk.fields import MAX_LOGPROBS, SAMPLING, bad, boolean, ids, integer, text
-from outrider.bulk.rows import Endpoint, ErrorCode, InvalidRowError, Row, derived_seed
+from outrider.bulk.rows import ErrorCode, InvalidRowError, Row, bad, derived_seed
 from outrider.config.schema import SamplingSettings
-from outrider.core import SamplingParams, Speculation
+from outrider.core import SamplingParams
+from outrider.openai.body import (
+    MAX_KIND,
+    refuse_rest,
+    take_params,
+    take_prompts,
+    take_speculation,
+)
+from outrider.openai.call import Endpoint
+from outrider.openai.fields import FieldError, text
 
 URLS = {"/v1/chat/completions": Endpoint.CHAT, "/v1/completions": Endpoint.TEXT}
-ROLES = ("system", "user", "assistant")
-LABELS = frozenset({"user", "metadata"})  # they name the caller and change no token
-NEUTRAL: dict[str, tuple[object, ...]] = {  # values that ask for nothing
+LIVE_ONLY: dict[str, tuple[object, ...]] = {  # what a batch can't do, and what asks for none of it
     "stream": (False,),
     "n": (1,),
-    "best_of": (1,),
-    "echo": (False,),
-    "suffix": ("",),
-    "tools": ([],),
-    "tool_choice": ("none",),
     "response_format": ({"type": "text"},),
-    "store": (False,),
 }
 BATCH_KEYS = frozenset({"custom_id", "method", "url", "body", "kind"})
-COUNT = integer(0, MAX_LOGPROBS, f"a whole number from 0 to {MAX_LOGPROBS}")
-LENGTH = integer(0, None, "a whole number, at least 0")
-MAX_KIND = 100
 
 
 class RowReader:
@@ -72,13 +69,24 @@ class RowReader:
     def _build(
         self, body: Mapping[str, Any], line: int, custom_id: str, endpoint: Endpoint, kind: str
     ) -> Row:
+        try:
+            return self._read(body, line, custom_id, endpoint, kind)
+        except FieldError as error:
+            raise InvalidRowError(ErrorCode(error.code), str(error)) from error
+
+    def _read(
+        self, body: Mapping[str, Any], line: int, custom_id: str, endpoint: Endpoint, kind: str
+    ) -> Row:
         left = {key: item for key, item in body.items() if item is not None}
-        if "model" in left:
-            text("model", left.pop("model"))  # one model runs the job; the name is not looked up
-        prompt = _take_prompt(left, endpoint)
-        speculation = _take_speculation(left)
-        params = self._take_params(left, endpoint, custom_id)
-        _refuse_rest(left)
+        for label in ("model", "user"):  # one model runs the job; the name is not looked up
+            if label in left:
+                text(label, left.pop(label))
+        _take_live_only(left)
+        prompt = _one_prompt(take_prompts(left, endpoint))
+        speculation = take_speculation(left)
+        defaults = replace(self._defaults, seed=derived_seed(self._seed, custom_id))
+        params = take_params(left, endpoint, defaults)
+        refuse_rest(left)
         return Row(
             line=line,
             custom_id=custom_id,
@@ -88,23 +96,6 @@ class RowReader:
             kind=kind,
             **prompt,
         )
-
-    def _take_params(
-        self, left: dict[str, Any], endpoint: Endpoint, custom_id: str
-    ) -> SamplingParams:
-        given = {
-            name: SAMPLING[name](name, left.pop(name)) for name in list(left) if name in SAMPLING
-        }
-        if "max_completion_tokens" in given:
-            newer = given.pop("max_completion_tokens")
-            if given.setdefault("max_tokens", newer) != newer:
-                message = "max_tokens and max_completion_tokens differ: give one of them"
-                raise InvalidRowError(ErrorCode.INVALID_FIELD, message)
-        given.setdefault("seed", derived_seed(self._seed, custom_id))
-        params = replace(self._defaults, top_logprobs=_take_logprobs(left, endpoint), **given)
-        if params.min_tokens > params.max_tokens:
-            raise bad("min_tokens", f"at most max_tokens ({params.max_tokens})", params.min_tokens)
-        return params
 
 
 def _envelope(value: Mapping[str, Any]) -> tuple[Endpoint, Mapping[str, Any]]:
@@ -127,86 +118,26 @@ def _kind(value: Mapping[str, Any]) -> str:
     kind = value.get("kind")
     if kind is None:
         return ""
-    if not text("kind", kind).isprintable() or len(kind) > MAX_KIND:  # it heads a row of figures
+    if not isinstance(kind, str) or not kind.isprintable() or len(kind) > MAX_KIND:
+        # It heads a row of figures.
         raise bad("kind", f"a printable label of at most {MAX_KIND} characters", kind)
     return str(kind)
 
 
-def _take_prompt(left: dict[str, Any], endpoint: Endpoint) -> dict[str, Any]:
-    name = "messages" if endpoint is Endpoint.CHAT else "prompt"
-    if name not in left:
-        raise InvalidRowError(ErrorCode.INVALID_FIELD, f"{name} is missing")
-    value = left.pop(name)
-    if endpoint is Endpoint.CHAT:
-        return {"messages": _messages(value)}
-    if isinstance(value, str):
-        return {"text": value}
-    if isinstance(value, list) and value and isinstance(value[0], int):
-        return {"token_ids": ids("prompt", value)}
-    raise bad("prompt", "a string or a list of token ids (one prompt a row)", value)
+def _one_prompt(taken: dict[str, Any]) -> dict[str, Any]:
+    """A row has one prompt: text or token ids."""
+    if "messages" in taken:
+        return taken
+    prompts = taken["prompts"]
+    if len(prompts) > 1:
+        raise bad("prompt", "a string or a list of token ids (one prompt a row)", list(prompts))
+    prompt = prompts[0]
+    return {"text": prompt} if isinstance(prompt, str) else {"token_ids": prompt}
 
 
-def _messages(value: Any) -> tuple[dict[str, str], ...]:
-    if not isinstance(value, list) or not value:
-        raise bad("messages", "a list with at least one message", value)
-    return tuple(_message(f"messages[{index}]", item) for index, item in enumerate(value))
-
-
-def _message(name: str, value: Any) -> dict[str, str]:
-    if not isinstance(value, dict):
-        raise bad(name, "an object with role and content", value)
-    unknown = sorted(key for key in value.keys() - {"role", "content"} if value[key] is not None)
-    if unknown:
-        raise InvalidRowError(ErrorCode.UNSUPPORTED, f"{name}.{unknown[0]} is not supported")
-    if value.get("role") not in ROLES:
-        raise bad(f"{name}.role", f"one of {', '.join(ROLES)}", value.get("role"))
-    return {"role": value["role"], "content": _content(f"{name}.content", value.get("content"))}
-
-
-def _content(name: str, value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if not isinstance(value, list) or not value:
-        raise bad(name, "a string or a list of text parts", value)
-    for part in value:
-        if (
-            not isinstance(part, dict)
-            or part.get("type") != "text"
-            or part.keys() - {"type", "text"}
-        ):
-            raise bad(name, "a string or a list of text parts", part)
-    return "".join(text(f"{name}.text", part.get("text")) for part in value)
-
-
-def _take_logprobs(left: dict[str, Any], endpoint: Endpoint) -> int | None:
-    """Chat: `logprobs` true and `top_logprobs`. Completions: `logprobs` is the count itself."""
-    wanted = left.pop("logprobs", None)
-    if endpoint is Endpoint.TEXT and not isinstance(wanted, bool):
-        return None if wanted is None else int(COUNT("logprobs", wanted))
-    on = wanted is not None and boolean("logprobs", wanted)
-    count = left.pop("top_logprobs", None)
-    if count is not None and not on:
-        raise InvalidRowError(ErrorCode.INVALID_FIELD, "top_logprobs needs logprobs to be true")
-    return int(COUNT("top_logprobs", count or 0)) if on else None
-
-
-def _take_speculation(left: dict[str, Any]) -> Speculation:
-    value = left.pop("speculation", None)
-    if value is None:
-        return Speculation()
-    if not isinstance(value, dict):
-        raise bad("speculation", "an object with enabled and max_draft_length", value)
-    checks: dict[str, Callable[[str, Any], Any]] = {"enabled": boolean, "max_draft_length": LENGTH}
-    for key in value:
-        if key not in checks:
-            raise InvalidRowError(ErrorCode.UNSUPPORTED, f"speculation.{key} is not known")
-    given = {k: checks[k](f"speculation.{k}", v) for k, v in value.items() if v is not None}
-    return Speculation(**given)
-
-
-def _refuse_rest(left: Mapping[str, Any]) -> None:
-    for name, value in left.items():
-        if name in LABELS or (name in NEUTRAL and value in NEUTRAL[name]):
-            continue
-        word = "is not supported" if name in NEUTRAL else "is not known"
-        raise InvalidRowError(ErrorCode.UNSUPPORTED, f"{name} {word} (got {str(value)[:40]!r})")
+def _take_live_only(left: dict[str, Any]) -> None:
+    for name, neutral in LIVE_ONLY.items():
+        value = left.pop(name, neutral[0])
+        if value not in neutral:
+            message = f"{name} is not supported (got {str(value)[:40]!r})"
+            raise InvalidRowError(ErrorCode.UNSUPPORTED, message)

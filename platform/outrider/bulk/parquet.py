@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from outrider.bulk.fields import SAMPLING
 from outrider.core import UserError
+from outrider.openai.fields import SAMPLING
 
 BATCH_ROWS = 1024
 COLUMNS = frozenset(

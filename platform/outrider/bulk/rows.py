@@ -9,13 +9,8 @@ from enum import StrEnum
 from typing import Any
 
 from outrider.core import SamplingParams, Speculation
-
-
-class Endpoint(StrEnum):
-    """Which OpenAI endpoint's answer a row gets."""
-
-    CHAT = "chat"
-    TEXT = "text"
+from outrider.openai.call import Endpoint
+from outrider.openai.fields import must_be
 
 
 class ErrorCode(StrEnum):
@@ -40,6 +35,12 @@ class InvalidRowError(Exception):
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
         self.code = code
+
+
+def bad(
+    name: str, must: str, value: object, *, code: ErrorCode = ErrorCode.INVALID_FIELD
+) -> InvalidRowError:
+    return InvalidRowError(code, must_be(name, must, value))
 
 
 @dataclass(frozen=True, slots=True)

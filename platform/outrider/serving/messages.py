@@ -7,17 +7,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from outrider.core import Counters, Mode
+from outrider.openai.answer import TokenText
 from outrider.openai.call import Call
-
-
-@dataclass(frozen=True, slots=True)
-class TokenText:
-    """An emitted token as a client reads it, with the likeliest others."""
-
-    text: str
-    raw: bytes
-    logprob: float
-    top: tuple[TokenText, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import StrEnum
 from typing import Any
-
-from outrider.bulk.rows import ErrorCode, InvalidRowError
 
 MAX_LOGPROBS = 20
 SEED_BITS = 63
@@ -15,13 +14,36 @@ MAX_PENALTY = 2.0
 Check = Callable[[str, Any], Any]
 
 
-def bad(
-    name: str, must: str, value: object, *, code: ErrorCode = ErrorCode.INVALID_FIELD
-) -> InvalidRowError:
+class FieldCode(StrEnum):
+    """Why a field was refused."""
+
+    INVALID = "invalid_field"
+    UNSUPPORTED = "unsupported"
+
+
+class FieldError(Exception):
+    """A request can't be meant: one line that names the field."""
+
+    def __init__(self, code: FieldCode, param: str | None, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.param = param
+
+
+def must_be(name: str, must: str, value: object) -> str:
+    """The line that says what a field must be and what it was."""
     shown = repr(value)
     if len(shown) > 60:  # noqa: PLR2004  (a message is one line)
         shown = shown[:57] + "..."
-    return InvalidRowError(code, f"{name} must be {must}, got {shown}")
+    return f"{name} must be {must}, got {shown}"
+
+
+def bad(name: str, must: str, value: object) -> FieldError:
+    return FieldError(FieldCode.INVALID, name, must_be(name, must, value))
+
+
+def unsupported(name: str, why: str = "is not supported") -> FieldError:
+    return FieldError(FieldCode.UNSUPPORTED, name, f"{name} {why}")
 
 
 def number(low: float, high: float, must: str, *, above: bool = False) -> Check:
