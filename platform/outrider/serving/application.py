@@ -1,0 +1,119 @@
+"""A release as a Serve application: replicas of one engine, without a route of their own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from ray import serve
+from ray.serve.config import AutoscalingConfig, AutoscalingPolicy, RequestRouterConfig
+
+from outrider.config.schema import EngineSettings, ServingSettings
+from outrider.openai.call import Call
+from outrider.serving.board import open_board
+from outrider.serving.messages import Control, Events, ReplicaStats
+from outrider.serving.ports import OpenEngine
+from outrider.serving.release import DEPLOYMENT
+from outrider.serving.replica import Replica
+
+SPARE_REQUESTS = 16  # beyond rows and queue: these are answered 429 by the replica itself
+HEALTH_WAIT_S = 10.0
+DRAIN_STEP_S = 0.5
+
+
+class ServedReplica:
+    """A `Replica` as Serve calls it."""
+
+    def __init__(
+        self, open_engine: OpenEngine, settings: ServingSettings, engine: EngineSettings
+    ) -> None:
+        name = serve.get_replica_context().replica_id.unique_id
+        self._release = settings.release
+        self._replica = Replica(open_engine, settings, engine, name=name)
+        self._board = open_board(settings.release)
+        self._has_read_board = False
+
+    async def stream(self, call: Call) -> AsyncGenerator[Events]:
+        await self._read_board()
+        stream = self._replica.stream(call)
+        try:
+            async for events in stream:
+                yield events
+        finally:
+            await stream.aclose()
+
+    async def complete(self, call: Call) -> Events:
+        await self._read_board()
+        return await self._replica.complete(call)
+
+    async def control(self, control: Control) -> None:
+        self._has_read_board = True
+        self._replica.set_control(control)
+
+    async def stats(self) -> ReplicaStats:
+        return await self._replica.stats(self._release)
+
+    def record_autoscaling_stats(self) -> dict[str, float]:
+        return self._replica.autoscaling_stats()
+
+    def check_health(self) -> None:
+        self._replica.check_health()
+
+    async def _read_board(self) -> None:
+        """Before the first call: what was broadcast before this replica came."""
+        if not self._has_read_board:
+            self._has_read_board = True
+            self._replica.set_control(await self._board.read.remote())
+
+    def __del__(self) -> None:
+        replica = getattr(self, "_replica", None)
+        if replica is not None:
+            replica.close()
+
+
+def release_application(
+    open_engine: OpenEngine, settings: ServingSettings, engine: EngineSettings, *, num_cpus: float
+) -> Any:
+    """`num_cpus`: Ray CPUs of one replica, which are also its threads."""
+    options = deployment_options(settings, engine, num_cpus)
+    return serve.deployment(name=DEPLOYMENT, **options)(ServedReplica).bind(
+        open_engine, settings, engine
+    )
+
+
+def deployment_options(
+    settings: ServingSettings, engine: EngineSettings, num_cpus: float
+) -> dict[str, Any]:
+    """Every bound is said: Serve's own are 5 at a time and no end to the queue."""
+    most = max(settings.max_replicas, settings.num_replicas)
+    options: dict[str, Any] = {
+        "ray_actor_options": {"num_cpus": num_cpus},
+        "max_ongoing_requests": engine.max_rows + settings.max_queue + SPARE_REQUESTS,
+        "max_queued_requests": settings.max_queue + 1,
+        "health_check_period_s": settings.health_period_s,
+        "health_check_timeout_s": HEALTH_WAIT_S,
+        "graceful_shutdown_timeout_s": settings.deadline_s,
+        "graceful_shutdown_wait_loop_s": DRAIN_STEP_S,
+        "request_router_config": RequestRouterConfig(
+            request_router_class="outrider.serving.router:PrefixRouter",
+            request_router_kwargs={
+                "num_tokens": settings.affinity_tokens,
+                "slack": settings.affinity_slack,
+            },
+        ),
+    }
+    if most == settings.num_replicas:
+        return {**options, "num_replicas": settings.num_replicas}
+    return {**options, "autoscaling_config": _autoscaling(settings, most)}
+
+
+def _autoscaling(settings: ServingSettings, most: int) -> AutoscalingConfig:
+    return AutoscalingConfig(
+        min_replicas=settings.num_replicas,
+        initial_replicas=settings.num_replicas,
+        max_replicas=most,
+        policy=AutoscalingPolicy(
+            policy_function="outrider.serving.autoscaling:LoadPolicy",
+            policy_kwargs={"target_tokens": float(settings.target_load_tokens)},
+        ),
+    )
