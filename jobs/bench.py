@@ -1,10 +1,12 @@
-"""Measure the figures that the engine is judged by, print them and write them to a file.
+"""Measure the figures that engine and serving are judged by, print them, write them to a file.
 
 Every comparison is paired, A B A B in one run, on the shipped workload.
 
 Examples
   python jobs/bench.py
   python jobs/bench.py num_repeats=4 out=runs/figures.json
+  python jobs/bench.py target=http
+  python jobs/bench.py target=http only=[goodput,killed_replicas] minutes=1
 """
 
 import sys

@@ -75,7 +75,7 @@ def test_every_experiment_gives_its_figures_and_the_file_holds_them(tmp_path: Pa
     told: list[str] = []
     screen = io.StringIO()
     out = tmp_path / "runs" / "figures.json"
-    figures = run(workbench(told), (), out, Console(file=screen, width=120))
+    figures = run(workbench(told), EXPERIMENTS, (), out, Console(file=screen, width=120))
     by_name = {figure.name: figure for figure in figures}
     assert len(by_name) == len(figures) == 14
     written = json.loads(out.read_text())
@@ -91,10 +91,10 @@ def test_every_experiment_gives_its_figures_and_the_file_holds_them(tmp_path: Pa
 
 
 def test_experiments_can_be_chosen_and_a_wrong_name_lists_them() -> None:
-    assert chosen(["held_at_zero"]) == ["held_at_zero"]
-    assert chosen([]) == list(EXPERIMENTS)
+    assert chosen(["held_at_zero"], EXPERIMENTS) == ["held_at_zero"]
+    assert chosen([], EXPERIMENTS) == list(EXPERIMENTS)
     with pytest.raises(UserError, match=r"bench.only: 'speed' is not one of .*held_at_zero"):
-        chosen(["speed"])
+        chosen(["speed"], EXPERIMENTS)
 
 
 def test_a_ratio_is_of_sums_and_its_interval_holds_it() -> None:

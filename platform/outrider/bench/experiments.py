@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from outrider.bench.arm import Timing
-from outrider.bench.figure import Figure
+from outrider.bench.figure import Figure, Unit
 from outrider.bench.paired import Pairing
 from outrider.bench.workbench import Workbench
-from outrider.bench.workload import Prompt, of_kind, repeated
+from outrider.bench.workload import mixed, of_kind, one_by_one, repeated
 
 Experiment = Callable[[Workbench], list[Figure]]
 
@@ -28,7 +28,7 @@ def against_transformers(bench: Workbench) -> list[Figure]:
 
 def _against_transformers(bench: Workbench, in_flight: int) -> Figure:
     arms = [bench.plain(in_flight), bench.transformers(in_flight)]
-    batches = _one_by_one(bench.prompts) if in_flight == 1 else [_mixed(bench.prompts)] * 2
+    batches = one_by_one(bench.prompts) if in_flight == 1 else [mixed(bench.prompts)] * 2
     pairing = bench.compare(f"against transformers, {in_flight} in flight", arms, batches)
     bound, aim = _TRANSFORMERS_BOUNDS[in_flight]
     return _ratio_figure(
@@ -45,7 +45,7 @@ def _against_transformers(bench: Workbench, in_flight: int) -> Figure:
 def one_in_flight(bench: Workbench) -> list[Figure]:
     """Speculative against plain and against every fixed length, per kind."""
     arms = [bench.plain(1), bench.adaptive(1), *(bench.fixed(1, k) for k in _FIXED_LENGTHS)]
-    pairing = bench.compare("one in flight", arms, _one_by_one(bench.prompts))
+    pairing = bench.compare("one in flight", arms, one_by_one(bench.prompts))
     speedups = [
         _ratio_figure(
             bench,
@@ -83,7 +83,7 @@ def many_in_flight(bench: Workbench) -> list[Figure]:
 
 def _many_in_flight(bench: Workbench, in_flight: int) -> Figure:
     times = max(1, -(-2 * in_flight // len(bench.prompts)))
-    backlog = _mixed(repeated(bench.prompts, times))
+    backlog = mixed(repeated(bench.prompts, times))
     arms = [bench.plain(in_flight), bench.adaptive(in_flight)]
     pairing = bench.compare(f"{in_flight} in flight", arms, [backlog] * _NUM_BACKLOGS)
     bound, aim = _BATCHED_BOUNDS[in_flight]
@@ -124,7 +124,7 @@ def changing_kind(bench: Workbench) -> list[Figure]:
 def wrong_drafter(bench: Workbench) -> list[Figure]:
     """A drafter that is always wrong, from a cold start: its cost, and how often it is asked."""
     arms = [bench.plain(1), bench.contrary(1)]
-    pairing = bench.compare("wrong drafter", arms, _one_by_one(bench.prompts), warm=False)
+    pairing = bench.compare("wrong drafter", arms, one_by_one(bench.prompts), warm=False)
     speed = _ratio_figure(
         bench,
         pairing,
@@ -141,6 +141,7 @@ def wrong_drafter(bench: Workbench) -> list[Figure]:
         bound=0.05,
         aim=0.02,
         is_ceiling=True,
+        unit=Unit.SHARE,
         conditions=bench.conditions,
     )
     return [speed, share]
@@ -160,7 +161,7 @@ def _settled_share(timings: Sequence[Timing]) -> float:
 def held_at_zero(bench: Workbench) -> list[Figure]:
     """A drafter that is never asked against an engine without one."""
     arms = [bench.plain(1), bench.held_at_zero(1)]
-    pairing = bench.compare("held at 0", arms, _one_by_one(bench.prompts))
+    pairing = bench.compare("held at 0", arms, one_by_one(bench.prompts))
     return [
         _ratio_figure(
             bench,
@@ -182,18 +183,6 @@ EXPERIMENTS: dict[str, Experiment] = {
     "wrong_drafter": wrong_drafter,
     "held_at_zero": held_at_zero,
 }
-
-
-def _one_by_one(prompts: Sequence[Prompt]) -> list[Sequence[Prompt]]:
-    return [[prompt] for prompt in prompts]
-
-
-def _mixed(prompts: Sequence[Prompt]) -> list[Prompt]:
-    """All kinds side by side: one of each in turn."""
-    kinds = list(dict.fromkeys(prompt.kind for prompt in prompts))
-    columns = [of_kind(prompts, kind) for kind in kinds]
-    longest = max(map(len, columns))
-    return [column[i] for i in range(longest) for column in columns if i < len(column)]
 
 
 def _best_fixed(pairing: Pairing, kind: str | None) -> str:

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+
+
+class Unit(StrEnum):
+    """How a value is shown."""
+
+    TIMES = "x"
+    SHARE = "%"  # the value is 0 to 1
+    MILLISECONDS = "ms"
+    COUNT = "count"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,9 +26,11 @@ class Figure:
     bound: float
     aim: float
     is_ceiling: bool = False
-    low: float | None = None  # 95 % interval of a ratio, by bootstrap over prompts
+    unit: Unit = Unit.TIMES
+    low: float | None = None  # 95 % interval, by bootstrap over prompts
     high: float | None = None
     conditions: str = ""
+    details: Mapping[str, object] = field(default_factory=dict)  # by arm: what else was measured
 
     @property
     def is_reached(self) -> bool:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from outrider.bench.figure import Figure
+from outrider.bench.figure import Figure, Unit
 
 
 def write_figures(figures: Sequence[Figure], path: Path) -> None:
-    """Write [{name, what, value, bound, aim, is_ceiling, low, high, conditions, is_reached}]."""
+    """Write [{name, what, value, bound, aim, is_ceiling, unit, low, high, conditions, details,
+    is_reached}]."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps([figure.to_dict() for figure in figures], indent=2)
     path.write_text(text + "\n", encoding="utf-8")
@@ -33,16 +34,16 @@ def print_figures(figures: Sequence[Figure], console: Console) -> None:
 
 
 def _cells(figure: Figure) -> tuple[str, ...]:
-    show = _percent if figure.is_ceiling else _times
+    show = _SHOWN[figure.unit]
     interval = "" if figure.low is None else f"{figure.low:.2f} to {figure.high:.2f}"
     bound = f"≤ {show(figure.bound)}" if figure.is_ceiling else show(figure.bound)
     verdict = "[green]ok[/]" if figure.is_reached else "[red]missed[/]"
     return figure.what, show(figure.value), interval, bound, show(figure.aim), verdict
 
 
-def _times(value: float) -> str:
-    return f"{value:.2f} x"
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:.1f} %"
+_SHOWN: dict[Unit, Callable[[float], str]] = {
+    Unit.TIMES: "{:.2f} x".format,
+    Unit.SHARE: lambda value: f"{100 * value:.1f} %",
+    Unit.MILLISECONDS: "{:.1f} ms".format,
+    Unit.COUNT: "{:.0f}".format,
+}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,11 @@ class Prompt:
     name: str
     kind: str
     ids: tuple[int, ...]
+    messages: tuple[Mapping[str, Any], ...] = ()  # what `ids` were rendered from; HTTP sends it
 
-    def request(self, max_tokens: int, speculation: Speculation) -> Request:
+    def request(
+        self, max_tokens: int, speculation: Speculation, *, stream: bool = False
+    ) -> Request:
         """A greedy request for at most `max_tokens` tokens."""
         return Request(
             request_id=self.name,
@@ -29,6 +32,7 @@ class Prompt:
             params=SamplingParams(max_tokens=max_tokens),
             speculation=speculation,
             kind=self.kind,
+            stream=stream,
         )
 
 
@@ -49,7 +53,7 @@ def _prompt(path: Path, number: int, line: str, encode_chat: RenderChat) -> Prom
         row = json.loads(line)
         name = row["id"] if "id" in row else row["custom_id"]
         messages = row["messages"] if "messages" in row else row["body"]["messages"]
-        return Prompt(name, row["kind"], tuple(encode_chat(messages)))
+        return Prompt(name, row["kind"], tuple(encode_chat(messages)), tuple(messages))
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(
             f"bench.workload: {path}:{number}: not a line with id, kind and messages ({error})"
@@ -64,10 +68,22 @@ def one_of_each_kind(prompts: Sequence[Prompt]) -> list[Prompt]:
     return [of_kind(prompts, kind)[0] for kind in dict.fromkeys(p.kind for p in prompts)]
 
 
+def one_by_one(prompts: Sequence[Prompt]) -> list[Sequence[Prompt]]:
+    return [[prompt] for prompt in prompts]
+
+
+def mixed(prompts: Sequence[Prompt]) -> list[Prompt]:
+    """All kinds side by side: one of each in turn."""
+    kinds = list(dict.fromkeys(prompt.kind for prompt in prompts))
+    columns = [of_kind(prompts, kind) for kind in kinds]
+    longest = max(map(len, columns))
+    return [column[i] for i in range(longest) for column in columns if i < len(column)]
+
+
 def repeated(prompts: Sequence[Prompt], times: int) -> list[Prompt]:
     """The prompts `times` over under names of their own; for more in flight than there are."""
     return [
-        Prompt(f"{prompt.name}#{index}", prompt.kind, prompt.ids)
+        replace(prompt, name=f"{prompt.name}#{index}")
         for index in range(times)
         for prompt in prompts
     ]

@@ -99,6 +99,9 @@ RANGES: dict[type, dict[str, Range]] = {
         "num_repeats": POSITIVE_COUNT,
         "max_tokens": POSITIVE_COUNT,
         "num_threads": COUNT,
+        "num_streams": POSITIVE_COUNT,
+        "minutes": POSITIVE,
+        "timeout_s": POSITIVE,
     },
 }
 

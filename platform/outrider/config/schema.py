@@ -231,17 +231,29 @@ class ServeJob:
     export_dir: str = "runs/export"  # folder for action=export
 
 
+class BenchTarget(Enum):
+    """What is measured."""
+
+    ENGINE = "engine"
+    HTTP = "http"  # live serving
+
+
 @dataclass(frozen=True, kw_only=True)
 class BenchSettings:
-    """The figures that the engine is judged by (`outrider.bench`)."""
+    """The figures that engine and serving are judged by (`outrider.bench`)."""
 
     workload: str  # JSONL of prompts, each with its kind
     warmup: str  # the same for other prompts, decoded before anything is timed
-    out: str = "runs/figures.json"  # where the figures are written
+    target: BenchTarget = BenchTarget.ENGINE
+    out: str = ""  # where the figures are written; empty: runs/figures.json, runs/figures-http.json
     num_repeats: int = 1  # times that every prompt is decoded by every arm
     max_tokens: int = 128  # tokens per request
     num_threads: int = 2  # threads of one forward
     only: tuple[str, ...] = ()  # names of the experiments to run; empty: all
+    url: str = ""  # target http: a server that is there; empty: one is started for each experiment
+    num_streams: int = 200  # target http: streams that are cancelled
+    minutes: float = 10.0  # target http: how long replicas are killed, one a minute
+    timeout_s: float = 180.0  # target http: a request that takes longer has hung
 
 
 @dataclass(frozen=True, kw_only=True)

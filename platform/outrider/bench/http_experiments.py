@@ -1,0 +1,166 @@
+"""The comparisons behind the figures of live serving. Each takes a bench and returns figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from outrider.bench.figure import Figure, Unit
+from outrider.bench.http_arms import AnsweringArm, BareArm, HttpArm
+from outrider.bench.http_bench import HttpBench
+from outrider.bench.http_cancel import cancelled_streams
+from outrider.bench.http_chaos import killed_replicas
+from outrider.bench.http_client import Wish
+from outrider.bench.paired import Pairing
+from outrider.bench.workload import Prompt, mixed, one_by_one, repeated
+
+Experiment = Callable[[HttpBench], list[Figure]]
+
+_ADDED_MS = 15.0
+_THROUGHPUT = 0.90
+_THROUGHPUT_IN_FLIGHT = 8
+_GOODPUT = {1: 1.3, 4: 1.1, 16: 1.0, 64: 0.97}  # in flight -> speculative / plain, at least
+_NUM_BACKLOGS = 3  # times that a backlog of all prompts is answered: pairs of such a comparison
+_NUM_RESAMPLES = 2000
+
+
+def first_token(bench: HttpBench) -> list[Figure]:
+    """Seconds to the first token through HTTP and from the bare engine, prompt by prompt."""
+    with bench.connected() as http, bench.bare(http.server, 1) as bare:
+        stream = http.arm("http", 1, Wish(max_tokens=bench.max_tokens))
+        bench.compare("first token", [bare, stream], one_by_one(bench.prompts))
+    added = _added_ms(stream, bare)
+    low, high = _median_interval(added)
+    return [
+        Figure(
+            name="http_added_first_token",
+            what="HTTP / bare engine: added time to first token, 1 in flight, p50",
+            value=float(np.median(added)),
+            bound=_ADDED_MS,
+            aim=_ADDED_MS,
+            is_ceiling=True,
+            unit=Unit.MILLISECONDS,
+            low=low,
+            high=high,
+            conditions=bench.conditions,
+            details=_details([bare, stream]),
+        )
+    ]
+
+
+def _added_ms(arm: HttpArm, base: BareArm) -> list[float]:
+    """Both answered the same prompts in the same order."""
+    pairs = zip(arm.answers, base.answers, strict=True)
+    firsts = [(ours.first_token_s, theirs.first_token_s) for ours, theirs in pairs]
+    return [1000 * (a - b) for a, b in firsts if a is not None and b is not None]
+
+
+def _median_interval(values: Sequence[float]) -> tuple[float, float]:
+    """95 % interval of the median, by bootstrap over prompts."""
+    rng = np.random.default_rng(0)
+    picks = rng.integers(0, len(values), size=(_NUM_RESAMPLES, len(values)))
+    medians = np.median(np.array(values)[picks], axis=1)
+    low, high = np.quantile(medians, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def throughput(bench: HttpBench) -> list[Figure]:
+    """Tokens per second through HTTP against the bare engine, streamed and whole."""
+    in_flight = _THROUGHPUT_IN_FLIGHT
+    with bench.connected() as http, bench.bare(http.server, in_flight) as bare:
+        arms: list[AnsweringArm] = [
+            bare,
+            http.arm("http streamed", in_flight, Wish(max_tokens=bench.max_tokens)),
+            http.arm("http whole", in_flight, Wish(max_tokens=bench.max_tokens, stream=False)),
+        ]
+        pairing = bench.compare(
+            f"throughput, {in_flight} in flight", arms, [mixed(bench.prompts)] * _NUM_BACKLOGS
+        )
+    return [
+        _ratio(
+            bench,
+            pairing,
+            arms,
+            (arm.name, "bare"),
+            name=f"http_throughput_{arm.name.rpartition(' ')[2]}",
+            what=f"{arm.name} / bare engine, tokens per second, {in_flight} in flight",
+            bound=_THROUGHPUT,
+        )
+        for arm in arms[1:]
+    ]
+
+
+def goodput(bench: HttpBench) -> list[Figure]:
+    """One server; each request says whether it may be speculated on."""
+    figures = []
+    with bench.connected() as http:
+        for in_flight, bound in _GOODPUT.items():
+            arms: list[AnsweringArm] = [
+                http.arm("plain", in_flight, Wish(max_tokens=bench.max_tokens, speculate=False)),
+                http.arm("speculative", in_flight, Wish(max_tokens=bench.max_tokens)),
+            ]
+            batches = _batches(bench.prompts, in_flight)
+            pairing = bench.compare(f"goodput, {in_flight} in flight", arms, batches)
+            figures.append(
+                _ratio(
+                    bench,
+                    pairing,
+                    arms,
+                    ("speculative", "plain"),
+                    name=f"http_goodput_{in_flight}",
+                    what=f"speculative / plain through HTTP, {in_flight} in flight, all kinds",
+                    bound=bound,
+                )
+            )
+    return figures
+
+
+def _batches(prompts: Sequence[Prompt], in_flight: int) -> list[Sequence[Prompt]]:
+    """Backlogs of at least twice as many requests as are in flight."""
+    if in_flight == 1:
+        return one_by_one(prompts)
+    times = max(1, -(-2 * in_flight // len(prompts)))
+    return [mixed(repeated(prompts, times))] * _NUM_BACKLOGS
+
+
+def _ratio(
+    bench: HttpBench,
+    pairing: Pairing,
+    arms: Sequence[AnsweringArm],
+    names: tuple[str, str],
+    *,
+    name: str,
+    what: str,
+    bound: float,
+) -> Figure:
+    low, high = pairing.interval(*names)
+    measured = ", ".join(f"{arm.name} {pairing.tokens_per_s(arm.name):.1f}" for arm in arms)
+    return Figure(
+        name=name,
+        what=what,
+        value=pairing.ratio(*names),
+        bound=bound,
+        aim=bound,
+        low=low,
+        high=high,
+        conditions=f"{bench.conditions}; tok/s: {measured}",
+        details=_details(arms),
+    )
+
+
+def _details(arms: Sequence[AnsweringArm]) -> dict[str, object]:
+    details: dict[str, object] = {arm.name: arm.summary.to_dict() for arm in arms}
+    for arm in arms:
+        if isinstance(arm, BareArm):
+            details["server_cores_while_bare"] = arm.others_share
+    return details
+
+
+HTTP_EXPERIMENTS: dict[str, Experiment] = {
+    "first_token": first_token,
+    "throughput": throughput,
+    "goodput": goodput,
+    "cancelled_streams": cancelled_streams,
+    "killed_replicas": killed_replicas,
+}
