@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -92,8 +92,8 @@ class Release(Protocol):
     @property
     def name(self) -> str: ...
 
-    def stream(self, call: Call) -> AsyncIterator[Events]:
-        """Events as they come; closing the iterator cancels the call in the engine.
+    def stream(self, call: Call) -> AsyncGenerator[Events]:
+        """Events as they come; closing the generator cancels the call in the engine.
 
         Raises `ReplicaLostError` where the replica is gone, `BusyError` where every queue is full.
         """

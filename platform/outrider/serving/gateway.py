@@ -1,0 +1,41 @@
+"""The gateway as a Serve application: the API of `api` in front of releases that run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ray import serve
+
+from outrider.config.schema import ServingSettings
+from outrider.serving.api import Service, create_api
+from outrider.serving.desk import Desk
+from outrider.serving.release import open_release
+from outrider.serving.split import Plan
+
+GATEWAY = "gateway"
+MOST_CALLS = 4096  # under way in one gateway; replicas refuse far earlier
+
+
+def gateway_application(make_service: Any, settings: ServingSettings) -> Any:
+    """`make_service(desk) -> Service` is called inside the gateway. Picklable."""
+
+    def build() -> Any:
+        releases = {settings.release: open_release(settings.release)}
+        desk = Desk(releases, Plan(stable=settings.release), most_calls=MOST_CALLS)
+        service: Service = make_service(desk)
+        return create_api(service)
+
+    return (
+        serve.deployment(
+            name=GATEWAY,
+            num_replicas=1,
+            ray_actor_options={"num_cpus": 0},
+            max_ongoing_requests=MOST_CALLS + 16,
+            graceful_shutdown_timeout_s=settings.deadline_s,
+            graceful_shutdown_wait_loop_s=0.5,
+        )
+    )(serve.ingress(build)(Gateway)).bind()
+
+
+class Gateway:
+    """Serve calls the ASGI app; there is nothing else in it."""

@@ -1,0 +1,72 @@
+"""API keys: read once, kept as digests, compared in constant time, never written anywhere."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+from pathlib import Path
+
+from outrider.config.schema import ServingSettings
+from outrider.core import UserError
+
+
+class Keys:
+    """A set of keys. An empty one admits everybody."""
+
+    def __init__(self, keys: frozenset[str] = frozenset()) -> None:
+        self._digests = [_digest(key) for key in keys]
+
+    @classmethod
+    def read(cls, path: str, setting: str) -> Keys:
+        """One key a line; empty lines and lines with # are left out. No path: no keys."""
+        if not path:
+            return cls()
+        try:
+            lines = Path(path).read_text().splitlines()
+        except (OSError, UnicodeError) as error:
+            raise UserError(f"{setting}: can't read {path}: {type(error).__name__}") from error
+        keys = frozenset(line.strip() for line in lines if line.strip() and line[0] != "#")
+        if not keys:
+            raise UserError(f"{setting}: no key in {path}; write one a line")
+        return cls(keys)
+
+    @property
+    def is_open(self) -> bool:
+        return not self._digests
+
+    def admit(self, authorization: str | None) -> bool:
+        """`authorization`: the header, "Bearer <key>". Every key is compared, whichever fits."""
+        if self.is_open:
+            return True
+        scheme, _, key = (authorization or "").partition(" ")
+        shown = _digest(key.strip())
+        fits = [hmac.compare_digest(shown, digest) for digest in self._digests]
+        return scheme.lower() == "bearer" and any(fits)
+
+
+def check_exposure(settings: ServingSettings) -> None:
+    """Raise UserError where strangers could reach a server without keys."""
+    if is_loopback(settings.host):
+        return
+    if not settings.keys_file:
+        raise UserError(
+            f"serving.host: {settings.host} can be reached from outside; "
+            "set serving.keys_file to a file with one API key a line, or use 127.0.0.1"
+        )
+    if not settings.admin_keys_file:
+        raise UserError(
+            f"serving.host: {settings.host} can be reached from outside; "
+            "set serving.admin_keys_file too: /admin changes how replicas decode"
+        )
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
