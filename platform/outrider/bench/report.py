@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -29,8 +30,43 @@ def print_figures(figures: Sequence[Figure], console: Console) -> None:
     for figure in figures:
         table.add_row(*_cells(figure))
     console.print(table)
+    _print_loads(figures, console)
     if figures:
         console.print(f"\n{figures[0].conditions.split('; tok/s')[0]}", style="dim")
+
+
+def _print_loads(figures: Sequence[Figure], console: Console) -> None:
+    """Latencies of every arm that knows them: those whose details are a summary of a load."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("milliseconds at p50 / p95 / p99")
+    for heading in ("first token", "inter-token", "whole answer", "tok/s", "requests", "errors"):
+        table.add_column(heading, justify="right")
+    seen = []
+    for figure in figures:
+        for arm, load in figure.details.items():
+            if isinstance(load, Mapping) and "total_s" in load and load not in seen:
+                seen.append(load)
+                table.add_row(f"{figure.name}: {arm}", *_load_cells(load))
+    if seen:
+        console.print()
+        console.print(table)
+
+
+def _load_cells(load: Mapping[str, Any]) -> tuple[str, ...]:
+    errors = ", ".join(f"{count} {kind}" for kind, count in load["errors"].items())
+    latencies = [load[name] for name in ("first_token_s", "inter_token_s", "total_s")]
+    return (
+        *(_milliseconds(points) for points in latencies),
+        f"{load['tokens_per_s']:.1f}",
+        str(load["num_requests"]),
+        errors or "none",
+    )
+
+
+def _milliseconds(points: Mapping[str, float] | None) -> str:
+    if points is None:
+        return "-"
+    return " / ".join(f"{1000 * seconds:.0f}" for seconds in points.values())
 
 
 def _cells(figure: Figure) -> tuple[str, ...]:
