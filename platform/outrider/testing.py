@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from outrider.config.schema import BreakerSettings, DraftLengthSettings, EngineSettings
-from outrider.core import Clock, Completion, Request, Tokenizer
+from outrider.config.schema import (
+    BreakerSettings,
+    DraftLengthSettings,
+    EngineSettings,
+    NgramSettings,
+)
+from outrider.core import Clock, Completion, Request, SystemClock, Tokenizer
 from outrider.engine.cost import CostModel
 from outrider.engine.draft_length import LengthDecision
 from outrider.engine.drafters import Drafted, Drafter, DraftRow, Offer, Proposal
 from outrider.engine.drafters.guarded import GuardedDrafter
+from outrider.engine.drafters.ngram import NgramDrafter
 from outrider.engine.drafters.none import NoDrafter
 from outrider.engine.engine import Engine
 from outrider.engine.language_model import ExactSizes, LanguageModel, ModelShape, RowSlice
 from outrider.engine.round_record import TraceSink
+from outrider.engine.runner import Runner
 from outrider.engine.speculation import (
     UNLIMITED,
     Candidate,
@@ -132,6 +142,79 @@ class LetterTokenizer:
 
     def decode(self, token_ids: list[int]) -> str:
         return "".join(self._alphabet[token] for token in token_ids if token != self.eos_id)
+
+
+class ByteTokenizer:
+    """Each byte is a token; the last id is EOS. Its chat template ends with the last message."""
+
+    eos_ids = frozenset({256})
+    vocabulary: Mapping[str, int] = {**{chr(byte): byte for byte in range(256)}, "<eos>": 256}
+
+    def encode(self, text: str) -> list[int]:
+        return list(text.encode())
+
+    def decode(self, token_ids: list[int]) -> str:
+        return bytes(token for token in token_ids if token < 256).decode(errors="replace")  # noqa: PLR2004
+
+    def encode_chat(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
+        return self.encode("".join(f"<{m['role']}>{m['content']}" for m in messages))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlphabetEngine:
+    """Opens a running engine that says the alphabet: each letter is followed by the next, z by
+    EOS, anything else by a. It drafts from its own tokens. Picklable.
+    """
+
+    delay_s: float = 0.0  # seconds of one forward
+    max_rows: int = 16
+    num_blocks: int = 2048
+
+    def __call__(self) -> tuple[Runner, ByteTokenizer]:
+        model = ScriptedModel(
+            _next_letter, vocab_size=257, context_length=4096, num_blocks=self.num_blocks
+        )
+        engine = toy_engine(
+            DelayedModel(model, self.delay_s),
+            NgramDrafter(NgramSettings(), None),
+            length=3,
+            tokenizer=ByteTokenizer(),
+            clock=SystemClock(),
+            settings=EngineSettings(max_rows=self.max_rows),
+        )
+        return Runner(engine), ByteTokenizer()
+
+
+def _next_letter(prefix: tuple[int, ...]) -> list[float]:
+    scores = [0.0] * 257
+    scores[ord("a")] = 1.0
+    last = prefix[-1]
+    if last == ord("z"):
+        scores[256] = 2.0
+    elif ord("a") <= last < ord("z"):
+        scores[last + 1] = 2.0
+    return scores
+
+
+class DelayedModel(ExactSizes):
+    """Any model, whose forwards last `delay_s` seconds longer."""
+
+    def __init__(self, model: LanguageModel, delay_s: float) -> None:
+        self._model = model
+        self._delay_s = delay_s
+
+    @property
+    def shape(self) -> ModelShape:
+        return self._model.shape
+
+    @property
+    def identity(self) -> dict[str, str]:
+        return self._model.identity
+
+    def forward(self, rows: Sequence[RowSlice]) -> torch.Tensor:
+        if self._delay_s:
+            time.sleep(self._delay_s)
+        return self._model.forward(rows)
 
 
 class ScriptedDrafter:

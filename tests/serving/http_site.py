@@ -1,0 +1,78 @@
+"""The whole HTTP API over engines in this process, on a free port of the loopback address."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from dataclasses import dataclass, field, replace
+
+import uvicorn
+
+from outrider.config.schema import EngineSettings, ServingSettings
+from outrider.core import SamplingParams
+from outrider.serving.api import Service, create_api
+from outrider.serving.desk import Desk
+from outrider.serving.local import LocalRelease
+from outrider.serving.replica import Replica
+from outrider.serving.request_entry import RequestEntry
+from outrider.serving.split import Plan
+from outrider.testing import AlphabetEngine
+
+SETTINGS = ServingSettings(port=0)
+
+
+@dataclass
+class Site:
+    """A server in a thread. Close it."""
+
+    engine: AlphabetEngine = field(default_factory=AlphabetEngine)
+    settings: ServingSettings = SETTINGS
+    num_replicas: int = 1
+    service_fields: dict[str, object] = field(default_factory=dict)
+    log: list[RequestEntry] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        engine = EngineSettings(max_rows=self.engine.max_rows)
+        self.replicas = [
+            Replica(self.engine, self.settings, engine, name=f"r{i}", draw_seed=lambda: 7)
+            for i in range(self.num_replicas)
+        ]
+        self.release = LocalRelease("main", self.replicas)
+        desk = Desk({"main": self.release}, Plan(stable="main"), most_calls=1000)
+        service = Service(
+            desk=desk,
+            settings=self.settings,
+            model="alphabet",
+            fingerprint="fp",
+            defaults=SamplingParams(max_tokens=64),
+            created=1,
+            log=self.log.append,
+        )
+        service = replace(service, **self.service_fields)  # type: ignore[arg-type]
+        config = uvicorn.Config(create_api(service), port=0, log_level="error", access_log=False)
+        self.server = uvicorn.Server(config)
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+        while not self.server.started:
+            time.sleep(0.01)
+        self.port = self.server.servers[0].sockets[0].getsockname()[1]
+
+    def _run(self) -> None:
+        asyncio.run(self.server.serve())
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def close(self) -> None:
+        self.server.should_exit = True
+        self.thread.join(timeout=30)
+        for replica in self.replicas:
+            replica.close()
+
+    def __enter__(self) -> Site:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
