@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -19,33 +18,22 @@ from outrider.bench.run import run as run_bench
 from outrider.bench.workbench import Workbench
 from outrider.bench.workload import load_workload, one_of_each_kind
 from outrider.bulk.pipeline import run_job
-from outrider.bulk.placement import cpus_per_worker, num_cores
-from outrider.bulk.ports import ChatTokenizer, Decoder
+from outrider.bulk.placement import cpus_per_worker
 from outrider.bulk.release import make_release
 from outrider.bulk.screen import show_report
-from outrider.bulk.trace import RoundTrace, TracedDecoder, trace_name
+from outrider.cluster.cores import num_cores
 from outrider.config.folders import SHIPPED
 from outrider.config.schema import (
     BenchJob,
     BenchTarget,
     BulkJob,
-    DraftSettings,
-    EngineSettings,
-    ModelSettings,
     TrackingSettings,
 )
 from outrider.core import SystemClock, UserError
-from outrider.engine.cost import CostModel
-from outrider.engine.drafters import SafeDrafter
-from outrider.engine.drafters.factory import open_drafter
-from outrider.engine.engine import Engine
 from outrider.engine.language_model import LanguageModel
-from outrider.engine.runner import Runner
-from outrider.engine.runtimes import open_model
 from outrider.engine.runtimes.loading import TORCH_DTYPES, load_module
-from outrider.engine.speculation import SpeculationPolicy
-from outrider.models import HfTokenizer, default_cache_dir, resolve, same_vocabulary
-from outrider.models.cache import Notice
+from outrider.models import HfTokenizer, default_cache_dir, resolve
+from outrider.recipe import EngineRecipe, open_language_model, with_threads
 from outrider.tracking.mlflow_tracker import MlflowTracker
 from outrider.tracking.provenance import collect, hardware
 from outrider.tracking.store_uri import sqlite_uri
@@ -53,8 +41,6 @@ from outrider.tracking.tracker import NoTracker, Tracker
 
 REPOSITORY = SHIPPED.parent
 RUNS = REPOSITORY / "runs"
-
-_LOG = logging.getLogger(__name__)
 
 
 def bulk(settings: BulkJob, words: Sequence[str] = ()) -> int:
@@ -199,61 +185,6 @@ def tracker(settings: TrackingSettings) -> Tracker:
     )
 
 
-# -- the engine -------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class EngineRecipe:
-    """Builds a running engine in whatever process calls it. Picklable."""
-
-    model: ModelSettings
-    draft: DraftSettings
-    engine: EngineSettings
-    cache_dir: Path
-    trace_dir: Path | None = None
-
-    def runner(self) -> Runner:
-        """Only the engine, without a trace."""
-        target, tokenizer = open_language_model(self.model, self.cache_dir, _LOG.info)
-        drafter, policy = self._drafting(target, tokenizer)
-        engine = Engine(target, tokenizer, drafter, policy, self.engine)
-        engine.calibrate()
-        return Runner(engine)
-
-    def __call__(self) -> tuple[Decoder, ChatTokenizer]:
-        target, tokenizer = open_language_model(self.model, self.cache_dir, _LOG.info)
-        trace = None
-        if self.trace_dir is not None:
-            trace = RoundTrace(self.trace_dir, name=trace_name())
-        drafter, policy = self._drafting(target, tokenizer)
-        engine = Engine(target, tokenizer, drafter, policy, self.engine, trace=trace)
-        engine.calibrate()
-        decoder: Decoder = Runner(engine)
-        if trace is not None:
-            decoder = TracedDecoder(decoder, trace)
-        return decoder, tokenizer
-
-    def _drafting(
-        self, target: LanguageModel, tokenizer: HfTokenizer
-    ) -> tuple[SafeDrafter, SpeculationPolicy]:
-        """The drafter and the policy that governs it."""
-        model, identity = None, {f"target.{key}": name for key, name in target.identity.items()}
-        if self.draft.model is not None:
-            model, theirs = open_language_model(self.draft.model, self.cache_dir, _LOG.info)
-            same_vocabulary(tokenizer, theirs)
-            identity |= {f"draft.{key}": name for key, name in model.identity.items()}
-        drafter = open_drafter(
-            self.draft.drafter,
-            vocab_size=target.shape.vocab_size,
-            clock=SystemClock(),
-            ngram=self.draft.ngram,
-            model=model,
-        )
-        cost = CostModel({**identity, "drafter": self.draft.drafter.value, "cpu": hardware().cpu})
-        policy = SpeculationPolicy(self.draft.length, self.draft.breaker, cost, sizes=target)
-        return drafter, policy
-
-
 def engine_recipe(settings: BulkJob, cache_dir: Path) -> EngineRecipe:
     """The engine of one bulk worker: its threads are the cores that the worker was given."""
     num_threads = cpus_per_worker(settings.bulk, num_cores())
@@ -269,18 +200,3 @@ def engine_recipe(settings: BulkJob, cache_dir: Path) -> EngineRecipe:
         if settings.engine.trace
         else None,
     )
-
-
-def with_threads(settings: ModelSettings, num_threads: int) -> ModelSettings:
-    return replace(settings, num_threads=settings.num_threads or num_threads)
-
-
-def open_language_model(
-    settings: ModelSettings, cache_dir: Path, notice: Notice
-) -> tuple[LanguageModel, HfTokenizer]:
-    """Fetch, convert and load what `settings.source` names."""
-    files = resolve(settings.source, cache_dir=cache_dir, notice=notice)
-    model = open_model(
-        files.folder, settings, digest=files.weights_digest, cache_dir=cache_dir, notice=notice
-    )
-    return model, HfTokenizer.load(files.folder)

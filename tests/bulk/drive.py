@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from scripted_engine import ScriptedEngine
 
-from outrider.bulk.pipeline import Release, run_job
+from outrider.bulk.pipeline import run_job
 from outrider.bulk.screen import show_report
 from outrider.config.schema import (
     Baseline,
@@ -25,6 +25,7 @@ from outrider.config.schema import (
 )
 from outrider.core import Fault, UserError
 from outrider.tracking.lifecycle import Terminated
+from outrider.tracking.release import Release
 from outrider.tracking.tracker import NO_TAGS, NoRun, RunStatus
 
 

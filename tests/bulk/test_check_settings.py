@@ -8,7 +8,7 @@ import pytest
 from drive import make_job
 
 from outrider.bulk.pipeline import check_settings
-from outrider.bulk.placement import num_cores
+from outrider.cluster.cores import num_cores
 from outrider.core import UserError
 
 

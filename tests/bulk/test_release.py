@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from outrider.bulk.release import make_release, release_settings
+from outrider.bulk.release import make_release
 from outrider.config.load import load
 from outrider.config.schema import BulkJob
 from outrider.models import ModelFiles
 from outrider.tracking.fingerprint import fingerprint
 from outrider.tracking.provenance import Code, Hardware, Provenance
+from outrider.tracking.release import release_settings
 
 TARGET = ModelFiles(
     source="path:a",

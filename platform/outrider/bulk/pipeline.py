@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing as closing_iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from outrider.bulk.folder import JobFolder, Task, open_job, settle
 from outrider.bulk.index import Index, build_index
 from outrider.bulk.live import read_tally
 from outrider.bulk.manifest import Identity, Manifest, Session
-from outrider.bulk.placement import num_cores
 from outrider.bulk.ports import EngineFactory
 from outrider.bulk.progress import Pace, ProgressView
 from outrider.bulk.report import (
@@ -29,24 +27,13 @@ from outrider.bulk.report import (
     total_report,
 )
 from outrider.bulk.worker import WorkOrder
+from outrider.cluster.cores import is_given, num_cores
 from outrider.config.schema import BulkJob
 from outrider.core import Clock, SystemClock, UserError
 from outrider.tracking.fingerprint import plain
 from outrider.tracking.lifecycle import closing, status_of, terminate_as_exception
+from outrider.tracking.release import Release
 from outrider.tracking.tracker import NoTracker, Run, RunStatus, Tracker
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
-    """What decodes: `settings` is what was fingerprinted, `model` the name that answers carry."""
-
-    fingerprint: str
-    settings: Mapping[str, Any]
-    model: str
-    conditions: Mapping[str, Any] = field(default_factory=dict)  # go into the report as they are
-    params: Mapping[str, Any] = field(default_factory=dict)  # further parameters of the run
-    tags: Mapping[str, str] = field(default_factory=dict)
-    texts: Mapping[str, str] = field(default_factory=dict)  # artifact name -> text
 
 
 def run_job(
@@ -88,7 +75,7 @@ def check_settings(job: BulkJob) -> None:
     if not job.bulk.job_dir:
         raise UserError("bulk.job_dir is empty: name a folder for the job")
     cores = num_cores()
-    if job.bulk.cpus_per_worker > cores and "RAY_ADDRESS" not in os.environ:
+    if job.bulk.cpus_per_worker > cores and not is_given():
         wanted = job.bulk.cpus_per_worker
         raise UserError(f"bulk.cpus_per_worker is {wanted}, this machine has {cores}: lower it")
 
@@ -186,7 +173,7 @@ class _Driver:
             manifest.save()
 
     def _decode(self, manifest: Manifest, index: Index, tasks: list[Task], run: Run) -> None:
-        from outrider.bulk.ray_stream import ray_session, stream_records  # Ray takes a second
+        from outrider.bulk.ray_stream import bulk_session, stream_records  # Ray takes a second
 
         order = WorkOrder(
             job=self.job,
@@ -199,7 +186,7 @@ class _Driver:
         book = Book(manifest, self.clock, run, self.job.tracking.window_s)
         pace = Pace(index.num_rows, _num_settled(manifest, tasks), self.clock.monotonic())
         log = self.folder.scratch / "ray.log"
-        with ProgressView(self.console, self.clock) as view, ray_session(self.job.bulk, log):
+        with ProgressView(self.console, self.clock) as view, bulk_session(self.job.bulk, log):
             view.say(f"{len(tasks)} of {index.num_shards} shards to do; loading the model ...")
             records = stream_records(order, tasks)
             with closing_iterator(polled(records, len(tasks))) as heard:

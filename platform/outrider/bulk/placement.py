@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import os
-
 from outrider.config.schema import BulkSettings
-
-
-def num_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def cpus_per_worker(settings: BulkSettings, cores: int) -> int:

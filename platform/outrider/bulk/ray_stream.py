@@ -10,11 +10,8 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import signal
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -22,63 +19,26 @@ from typing import Any
 import pyarrow as pa
 
 from outrider.bulk.folder import Task
-from outrider.bulk.placement import cpus_per_worker, num_cores
-from outrider.bulk.ray_environment import prepare_environment, stderr_into
+from outrider.bulk.placement import cpus_per_worker
 from outrider.bulk.worker import ShardWorker, WorkOrder
+from outrider.cluster.cores import num_cores
+from outrider.cluster.environment import prepare_environment
+from outrider.cluster.session import ray_session
 from outrider.config.schema import Baseline, BulkSettings
-from outrider.core import Fault
 
 prepare_environment()  # Ray reads it when imported
 
-import ray  # noqa: E402
 import ray.data  # noqa: E402
 from ray.data import ActorPoolStrategy, DataContext, Datasource, ReadTask  # noqa: E402
 from ray.data.block import BlockMetadata  # noqa: E402
 
 TASKS_PER_READ = 256
-OBJECT_STORE_BYTES = 128 * 2**20  # tasks and records are a few hundred bytes each
 NOISY = ("ray", "ray.data", "ray._private.worker")
 
 
-@contextmanager
-def ray_session(settings: BulkSettings, log: Path) -> Iterator[None]:
-    """A private Ray on loopback, or the cluster that RAY_ADDRESS names; left at the end.
-
-    What Ray writes to the terminal while it starts goes into `log`.
-    """
-    if ray.is_initialized():  # the caller's own
-        yield
-        return
-    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
-    if "RAY_ADDRESS" not in os.environ:
-        cpus = cpus_per_worker(settings, num_cores()) * settings.num_workers
-        options |= {
-            "num_cpus": max(num_cores(), cpus),
-            "include_dashboard": False,
-            "object_store_memory": OBJECT_STORE_BYTES,
-        }
-    with _signals_kept(), stderr_into(log):
-        try:
-            ray.init(**options)
-        except (RuntimeError, ConnectionError, ValueError, OSError) as error:
-            raise Fault(f"Ray does not start: {str(error).splitlines()[0]}") from error
-    try:
-        yield
-    finally:
-        ray.shutdown()
-
-
-@contextmanager
-def _signals_kept() -> Iterator[None]:
-    """`ray.init` puts a SIGTERM handler of its own; ours comes back."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+def bulk_session(settings: BulkSettings, log: Path) -> AbstractContextManager[None]:
+    """Ray with cores for every worker."""
+    return ray_session(log, num_cpus=cpus_per_worker(settings, num_cores()) * settings.num_workers)
 
 
 class TaskSource(Datasource):

@@ -1,25 +1,15 @@
-"""What decodes in a bulk job: its fingerprint, and what else the record of a run should hold."""
+"""What decodes in a bulk job, with the workers that it is spread over."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-import yaml
-
-from outrider.bulk.pipeline import Release
-from outrider.bulk.placement import cpus_per_worker, num_cores
+from outrider.bulk.placement import cpus_per_worker
+from outrider.cluster.cores import num_cores
 from outrider.config.schema import BulkJob
-from outrider.config.typed import plain
 from outrider.models import ModelFiles
-from outrider.tracking.fingerprint import fingerprint
+from outrider.tracking import release
 from outrider.tracking.provenance import Provenance
-
-# How fast and where a release runs is not what it is: a job may go on with other resources.
-RESOURCES = {
-    "model": ("source", "num_threads", "kv_blocks", "block_size", "twin_graph"),
-    "engine": ("max_rows", "max_round_tokens", "prefix_caching", "trace"),
-}
 
 
 def make_release(
@@ -28,54 +18,10 @@ def make_release(
     draft: ModelFiles | None,
     provenance: Provenance,
     words: Sequence[str] = (),
-) -> Release:
-    """What decodes, as it is fingerprinted, and what else the record of a run should hold."""
-    what = release_settings(settings, target, draft)
-    return Release(
-        fingerprint=fingerprint(what),
-        settings=what,
-        model=settings.model.source,
-        conditions={
-            "model": settings.model.source,
-            "dtype": settings.model.dtype.value,
-            "runtime": settings.model.runtime.value,
-            "cores_per_worker": cpus_per_worker(settings.bulk, num_cores()),
-            "num_workers": settings.bulk.num_workers,
-            "hardware": provenance.hardware,
-            "packages": provenance.packages,
-        },
-        params={"hardware": provenance.hardware, "overrides": " ".join(words)},
-        tags=provenance.to_tags(),
-        texts={
-            "config.yaml": yaml.safe_dump(plain(settings), sort_keys=False, allow_unicode=True),
-            "overrides.txt": "".join(f"{word}\n" for word in words),
-        },
-    )
-
-
-def release_settings(
-    settings: BulkJob, target: ModelFiles, draft: ModelFiles | None
-) -> Mapping[str, Any]:
-    """What makes two releases the same: weights, decoding, drafting. Not input, folder, threads."""
-    drafting = plain(settings.draft)
-    if draft is not None and settings.draft.model is not None:
-        drafting["model"] = {**_lasting("model", settings.draft.model), **_digests(draft)}
-    return {
-        "model": {**_lasting("model", settings.model), **_digests(target)},
-        "engine": _lasting("engine", settings.engine),
-        "draft": drafting,
-        "sampling": plain(settings.sampling),
+) -> release.Release:
+    """`words`: the overrides that the user typed."""
+    resources = {
+        "cores_per_worker": cpus_per_worker(settings.bulk, num_cores()),
+        "num_workers": settings.bulk.num_workers,
     }
-
-
-def _lasting(section: str, settings: object) -> dict[str, Any]:
-    values: dict[str, Any] = plain(settings)
-    return {name: value for name, value in values.items() if name not in RESOURCES[section]}
-
-
-def _digests(files: ModelFiles) -> dict[str, str | None]:
-    return {
-        "weights": files.weights_digest,
-        "tokenizer": files.tokenizer_digest,
-        "chat_template": files.chat_template_digest,
-    }
+    return release.make_release(settings, target, draft, provenance, words, resources)

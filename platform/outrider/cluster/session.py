@@ -1,0 +1,62 @@
+"""Ray started for one command, or joined where it runs."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from outrider.cluster.cores import is_given, num_cores
+from outrider.cluster.environment import prepare_environment, stderr_into
+from outrider.core import Fault
+
+prepare_environment()  # Ray reads it when imported
+
+import ray  # noqa: E402
+
+OBJECT_STORE_BYTES = 128 * 2**20  # what is sent are a few hundred bytes each
+
+
+@contextmanager
+def ray_session(log: Path, *, num_cpus: int) -> Iterator[None]:
+    """A private Ray on loopback, or the cluster that RAY_ADDRESS names; left at the end.
+
+    A private one has at least `num_cpus`. What Ray writes to the terminal while it starts goes
+    into `log`.
+    """
+    if ray.is_initialized():  # the caller's own
+        yield
+        return
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+    if not is_given():
+        options |= {
+            "num_cpus": max(num_cores(), num_cpus),
+            "include_dashboard": False,
+            "object_store_memory": OBJECT_STORE_BYTES,
+        }
+    with _signals_kept(), stderr_into(log):
+        try:
+            ray.init(**options)
+        except (RuntimeError, ConnectionError, ValueError, OSError) as error:
+            raise Fault(f"Ray does not start: {str(error).splitlines()[0]}") from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+@contextmanager
+def _signals_kept() -> Iterator[None]:
+    """`ray.init` puts a SIGTERM handler of its own; ours comes back."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,111 @@
+"""What decodes: its fingerprint, and what else the record of a run should hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import yaml
+
+from outrider.config.schema import (
+    DraftSettings,
+    EngineSettings,
+    ModelSettings,
+    SamplingSettings,
+)
+from outrider.config.typed import plain
+from outrider.models import ModelFiles
+from outrider.tracking.fingerprint import fingerprint
+from outrider.tracking.provenance import Provenance
+
+# How fast and where a release runs is not what it is: a job may go on with other resources.
+RESOURCES = {
+    "model": ("source", "num_threads", "kv_blocks", "block_size", "twin_graph"),
+    "engine": ("max_rows", "max_round_tokens", "prefix_caching", "trace"),
+}
+
+
+class Decoding(Protocol):
+    """What bulk jobs and live serving have in common."""
+
+    @property
+    def model(self) -> ModelSettings: ...
+    @property
+    def engine(self) -> EngineSettings: ...
+    @property
+    def draft(self) -> DraftSettings: ...
+    @property
+    def sampling(self) -> SamplingSettings: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """What decodes: `settings` is what was fingerprinted, `model` the name that answers carry."""
+
+    fingerprint: str
+    settings: Mapping[str, Any]
+    model: str
+    conditions: Mapping[str, Any] = field(default_factory=dict)  # go into the report as they are
+    params: Mapping[str, Any] = field(default_factory=dict)  # further parameters of the run
+    tags: Mapping[str, str] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)  # artifact name -> text
+
+
+def make_release(
+    settings: Decoding,
+    target: ModelFiles,
+    draft: ModelFiles | None,
+    provenance: Provenance,
+    words: Sequence[str] = (),
+    resources: Mapping[str, Any] | None = None,
+) -> Release:
+    """What decodes. `words` are the user's overrides; `resources` go into the conditions."""
+    what = release_settings(settings, target, draft)
+    return Release(
+        fingerprint=fingerprint(what),
+        settings=what,
+        model=settings.model.source,
+        conditions={
+            "model": settings.model.source,
+            "dtype": settings.model.dtype.value,
+            "runtime": settings.model.runtime.value,
+            **(resources or {}),
+            "hardware": provenance.hardware,
+            "packages": provenance.packages,
+        },
+        params={"hardware": provenance.hardware, "overrides": " ".join(words)},
+        tags=provenance.to_tags(),
+        texts={
+            "config.yaml": yaml.safe_dump(plain(settings), sort_keys=False, allow_unicode=True),
+            "overrides.txt": "".join(f"{word}\n" for word in words),
+        },
+    )
+
+
+def release_settings(
+    settings: Decoding, target: ModelFiles, draft: ModelFiles | None
+) -> Mapping[str, Any]:
+    """What makes two releases the same: weights, decoding, drafting. Not input, folder, threads."""
+    drafting = plain(settings.draft)
+    if draft is not None and settings.draft.model is not None:
+        drafting["model"] = {**_lasting("model", settings.draft.model), **_digests(draft)}
+    return {
+        "model": {**_lasting("model", settings.model), **_digests(target)},
+        "engine": _lasting("engine", settings.engine),
+        "draft": drafting,
+        "sampling": plain(settings.sampling),
+    }
+
+
+def _lasting(section: str, settings: object) -> dict[str, Any]:
+    values: dict[str, Any] = plain(settings)
+    return {name: value for name, value in values.items() if name not in RESOURCES[section]}
+
+
+def _digests(files: ModelFiles) -> dict[str, str | None]:
+    return {
+        "weights": files.weights_digest,
+        "tokenizer": files.tokenizer_digest,
+        "chat_template": files.chat_template_digest,
+    }
