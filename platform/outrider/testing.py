@@ -169,13 +169,14 @@ class AlphabetEngine:
     delay_s: float = 0.0  # seconds of one forward
     max_rows: int = 16
     num_blocks: int = 2048
+    wedge: Path | None = None  # while this file exists, no forward ends
 
     def __call__(self) -> tuple[Runner, ByteTokenizer]:
         model = ScriptedModel(
             _next_letter, vocab_size=257, context_length=4096, num_blocks=self.num_blocks
         )
         engine = toy_engine(
-            DelayedModel(model, self.delay_s),
+            DelayedModel(model, self.delay_s, self.wedge),
             NgramDrafter(NgramSettings(), None),
             length=3,
             tokenizer=ByteTokenizer(),
@@ -197,11 +198,12 @@ def _next_letter(prefix: tuple[int, ...]) -> list[float]:
 
 
 class DelayedModel(ExactSizes):
-    """Any model, whose forwards last `delay_s` seconds longer."""
+    """Any model, whose forwards last `delay_s` seconds longer, or while the file `wedge` exists."""
 
-    def __init__(self, model: LanguageModel, delay_s: float) -> None:
+    def __init__(self, model: LanguageModel, delay_s: float, wedge: Path | None = None) -> None:
         self._model = model
         self._delay_s = delay_s
+        self._wedge = wedge
 
     @property
     def shape(self) -> ModelShape:
@@ -214,6 +216,8 @@ class DelayedModel(ExactSizes):
     def forward(self, rows: Sequence[RowSlice]) -> torch.Tensor:
         if self._delay_s:
             time.sleep(self._delay_s)
+        while self._wedge is not None and self._wedge.exists():
+            time.sleep(0.05)
         return self._model.forward(rows)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ray import serve
+from ray.exceptions import RayError
 
 from outrider.config.schema import ServingSettings
 from outrider.serving.api import Service, create_api
@@ -23,7 +24,7 @@ def gateway_application(make_service: Any, settings: ServingSettings) -> Any:
         releases = {settings.release: open_release(settings.release)}
         desk = Desk(releases, Plan(stable=settings.release), most_calls=MOST_CALLS)
         service: Service = make_service(desk)
-        return create_api(service)
+        return Calm(create_api(service))
 
     return (
         serve.deployment(
@@ -39,3 +40,19 @@ def gateway_application(make_service: Any, settings: ServingSettings) -> Any:
 
 class Gateway:
     """Serve calls the ASGI app; there is nothing else in it."""
+
+
+class Calm:
+    """An ASGI app whose `receive` says "disconnected" where Serve's raises for the same reason."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        async def receive_calmly() -> Any:
+            try:
+                return await receive()
+            except RayError:
+                return {"type": "http.disconnect"}
+
+        await self._app(scope, receive_calmly, send)

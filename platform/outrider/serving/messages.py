@@ -76,6 +76,7 @@ class ReplicaStats:
     release: str
     replica: str
     mode: Mode
+    pid: int = 0  # process on its node
     num_running: int = 0  # rows
     num_waiting: int = 0
     queued_tokens: int = 0  # prompt tokens to compute and tokens still to emit, at most

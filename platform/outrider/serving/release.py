@@ -25,6 +25,7 @@ from outrider.serving.messages import (
 )
 
 DEPLOYMENT = "Replica"
+STATS_WAIT_S = 8.0
 LOST = (RayActorError, DeploymentUnavailableError, ReplicaUnavailableError)
 
 
@@ -66,11 +67,14 @@ class ServeRelease:
 
     async def control(self, control: Control) -> None:
         await self._board.write.remote(control)  # first: a replica that starts now reads it
-        await self._handle.broadcast("control", control)
+        # One that is dying now need not hear of it.
+        await self._handle.broadcast("control", control).results_async(return_exceptions=True)
 
     async def stats(self) -> list[ReplicaStats]:
-        told: list[ReplicaStats] = await self._handle.broadcast("stats")
-        return told
+        told = await self._handle.broadcast("stats").results_async(
+            timeout_s=STATS_WAIT_S, return_exceptions=True
+        )
+        return [each for each in told if isinstance(each, ReplicaStats)]
 
 
 def open_release(name: str) -> ServeRelease:

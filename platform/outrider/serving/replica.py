@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import secrets
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import Future
@@ -109,6 +110,7 @@ class Replica:
             release=release,
             replica=self.name,
             mode=self._control.mode,
+            pid=os.getpid(),
             num_running=load.num_running,
             num_waiting=load.num_waiting,
             queued_tokens=load.queued_tokens,
