@@ -15,6 +15,7 @@ from outrider.engine.drafters import SafeDrafter
 from outrider.engine.drafters.factory import open_drafter
 from outrider.engine.engine import Engine
 from outrider.engine.language_model import LanguageModel
+from outrider.engine.llguidance_matcher import LlguidanceCompiler
 from outrider.engine.runner import Runner
 from outrider.engine.runtimes import open_model
 from outrider.engine.speculation import SpeculationPolicy
@@ -53,7 +54,14 @@ class EngineRecipe:
     def _open(self, trace: RoundTrace | None) -> tuple[Runner, HfTokenizer]:
         target, tokenizer = open_language_model(self.model, self.cache_dir, _LOG.info)
         drafter, policy = self._drafting(target, tokenizer)
-        engine = Engine(target, tokenizer, drafter, policy, self.engine, trace=trace)
+        constraints = LlguidanceCompiler(
+            tokenizer.to_json,
+            vocab_size=min(target.shape.vocab_size, max(tokenizer.vocabulary.values()) + 1),
+            eos_ids=sorted(tokenizer.eos_ids),
+        )
+        engine = Engine(
+            target, tokenizer, drafter, policy, self.engine, trace=trace, constraints=constraints
+        )
         engine.calibrate()
         return Runner(engine), tokenizer
 

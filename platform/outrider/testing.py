@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from outrider.config.schema import (
@@ -17,7 +18,16 @@ from outrider.config.schema import (
     EngineSettings,
     NgramSettings,
 )
-from outrider.core import Clock, Completion, Request, SystemClock, Tokenizer
+from outrider.core import (
+    Clock,
+    Completion,
+    Constraint,
+    Request,
+    SystemClock,
+    Tokenizer,
+    UserError,
+)
+from outrider.engine.constraint import Allowed, ConstraintCompiler
 from outrider.engine.cost import CostModel
 from outrider.engine.draft_length import LengthDecision
 from outrider.engine.drafters import Drafted, Drafter, DraftRow, Offer, Proposal
@@ -277,6 +287,63 @@ class WedgedModel(ExactSizes):
         return self._model.forward(rows)
 
 
+@dataclass(frozen=True)
+class Automaton:
+    """Which token leads from which state to which; the first state is 0."""
+
+    edges: Mapping[int, Mapping[int, int]]
+    accepting: frozenset[int]
+
+
+class AutomatonCompiler:
+    """Constraints whose text names one of `automata`."""
+
+    def __init__(self, automata: Mapping[str, Automaton], *, vocab_size: int, eos_id: int) -> None:
+        self._automata = automata
+        self._vocab_size = vocab_size
+        self._eos_id = eos_id
+
+    def check(self, constraint: Constraint) -> None:
+        if constraint.text not in self._automata:
+            raise UserError(f"grammar: there is no {constraint.text!r}")
+
+    def open(self, constraint: Constraint) -> AutomatonMatcher:
+        return AutomatonMatcher(self._automata[constraint.text], self._vocab_size, self._eos_id)
+
+
+class AutomatonMatcher:
+    """One row's state."""
+
+    def __init__(self, automaton: Automaton, vocab_size: int, eos_id: int) -> None:
+        self._automaton = automaton
+        self._vocab_size = vocab_size
+        self._eos_id = eos_id
+        self.state: int | None = 0  # None: behind EOS
+
+    def allowed(self, drafted: Sequence[int]) -> Allowed:
+        state = self.state
+        for token in drafted:
+            state = None if token == self._eos_id or state is None else self._next(state)[token]
+        mask = np.full(self._vocab_size, state is None)
+        if state is not None:
+            mask[list(self._next(state))] = True
+            mask[self._eos_id] = state in self._automaton.accepting or not self._next(state)
+        return mask
+
+    def num_allowed(self, drafted: Sequence[int]) -> int:
+        for index, token in enumerate(drafted):
+            if not self.allowed(drafted[:index])[token]:
+                return index
+        return len(drafted)
+
+    def commit(self, token: int) -> None:
+        if self.state is not None:
+            self.state = None if token == self._eos_id else self._next(self.state)[token]
+
+    def _next(self, state: int) -> Mapping[int, int]:
+        return self._automaton.edges.get(state, {})
+
+
 class MemoryRun:
     """A run that stays in memory, for tests to read."""
 
@@ -379,6 +446,7 @@ def toy_engine(
     clock: Clock | None = None,
     trace: TraceSink | None = None,
     settings: EngineSettings | None = None,
+    constraints: ConstraintCompiler | None = None,
 ) -> Engine:
     """An engine with scripted draft lengths over any model; its tokenizer fits the vocabulary."""
     vocab_size, clock = model.shape.vocab_size, clock or ManualClock()
@@ -391,6 +459,7 @@ def toy_engine(
         settings or EngineSettings(),
         clock=clock,
         trace=trace,
+        constraints=constraints,
     )
 
 

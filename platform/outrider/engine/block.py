@@ -60,8 +60,9 @@ class ScoredBlock:
         history = self._history(index)
         chooser = self._row.chooser
         logits = self._finite(index)
-        if chooser.is_plain_argmax(history):
-            return int(self._best[index])
+        best = int(self._best[index])
+        if chooser.is_plain_argmax(history) and (history.allowed is None or history.allowed[best]):
+            return best
         return chooser.choose(logits, history, self._start + index)
 
     def _distribution(self, index: int) -> Probs:
@@ -77,9 +78,12 @@ class ScoredBlock:
     def _history(self, index: int) -> History:
         history = self._row.history
         if self._row.request.params.has_penalties:
-            return history.after(self._drafted[:index])
-        # Without penalties only the length is looked at.
-        return History(frozenset(), Counter(), history.num_output + index)
+            longer = history.after(self._drafted[:index])
+        else:  # only the length is looked at
+            longer = History(frozenset(), Counter(), history.num_output + index)
+        if self._row.matcher is not None:
+            longer.allowed = self._row.matcher.allowed(self._drafted[:index])
+        return longer
 
     def _test(self, index: int) -> float:
         return uniform(self._row.request.params.seed, self._start + index, Purpose.ACCEPT)

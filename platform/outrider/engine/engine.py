@@ -21,11 +21,12 @@ from outrider.core import (
     Update,
     UserError,
 )
-from outrider.engine.admission import check_request
+from outrider.engine.admission import check_request, most_tokens
 from outrider.engine.block import NotFiniteError, ScoredBlock
 from outrider.engine.calibration import calibrate
+from outrider.engine.constraint import ConstraintCompiler, NoConstraints
 from outrider.engine.drafters import DraftRow, Proposal, SafeDrafter
-from outrider.engine.drafting import make_draft_row
+from outrider.engine.drafting import make_draft_row, permitted
 from outrider.engine.kv_cache import BlockPool
 from outrider.engine.language_model import LanguageModel
 from outrider.engine.load import EngineLoad
@@ -58,6 +59,7 @@ class Engine:
         *,
         clock: Clock | None = None,
         trace: TraceSink | None = None,
+        constraints: ConstraintCompiler | None = None,
     ) -> None:
         shape = model.shape
         self._model = model
@@ -67,6 +69,7 @@ class Engine:
         self._settings = settings
         self._clock = clock or SystemClock()
         self._trace = trace
+        self._constraints = constraints or NoConstraints()
         # Logits may be padded beyond the tokenizer: a padded id must never be emitted.
         self.vocab_size = min(shape.vocab_size, max(tokenizer.vocabulary.values()) + 1)
         self._pool = BlockPool(
@@ -94,7 +97,13 @@ class Engine:
 
     def check(self, request: Request) -> None:
         """Raise UserError where the request can never be served."""
-        check_request(request, self._model.shape, self.vocab_size)
+        check_request(request, self._model.shape, self.vocab_size, self._tokenizer.eos_ids)
+        if request.constraint is not None:
+            self._constraints.check(request.constraint)
+
+    def most_tokens(self, request: Request) -> int:
+        """What `load().queued_tokens` grows by with this request. From any thread."""
+        return most_tokens(request, self._model.shape)
 
     def submit(self, request: Request) -> None:
         """Queue a request; it joins a round as soon as there is room."""
@@ -106,11 +115,11 @@ class Engine:
         self._draft_rows[row.row_id] = make_draft_row(row, self.vocab_size)
         self._scheduler.add(row)
 
-    def cancel(self, request_id: str) -> None:
+    def cancel(self, request_id: str, why: str | None = None) -> None:
         """End a request now; its blocks are free at once. Unknown ids have already ended."""
         row = self._rows.get(request_id)
         if row is not None:
-            row.end(FinishReason.ABORT)
+            row.end(FinishReason.ABORT, why)
             self._close(row)
 
     def take_updates(self) -> list[Update]:
@@ -173,7 +182,7 @@ class Engine:
             )
             round_.num_draft_steps = drafted.num_steps
             for turn, proposal in zip(chosen, drafted.proposals, strict=True):
-                turn.proposal = proposal
+                turn.proposal = permitted(turn.row, proposal)
 
     def _draft_limit(self, row: Row) -> int:
         allowed = row.request.speculation
@@ -285,12 +294,11 @@ class Engine:
         self._mode, self._max_draft_length = mode, max_draft_length
 
     def load(self) -> EngineLoad:
-        """What there is to do, in time linear in the rows."""
-        running, waiting = self._scheduler.running, self._scheduler.waiting
+        """What there is to do, in time linear in the running rows."""
         return EngineLoad(
-            num_running=len(running),
-            num_waiting=len(waiting),
-            queued_tokens=sum(row.num_left for rows in (running, waiting) for row in rows),
+            num_running=len(self._scheduler.running),
+            num_waiting=len(self._scheduler.waiting),
+            queued_tokens=self._scheduler.queued_tokens,
             num_free_blocks=self._pool.num_free,
             num_blocks=self._pool.num_blocks,
             num_rounds=self.num_rounds,
@@ -343,6 +351,9 @@ class Engine:
             decode=self._tokenizer.decode,
             speculation=self._policy.row(self._next_row_id),
             now=self._clock.monotonic(),
+            matcher=None
+            if request.constraint is None
+            else self._constraints.open(request.constraint),
         )
 
     def _close(self, row: Row) -> None:

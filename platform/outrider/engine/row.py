@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from outrider.core import Completion, Counters, FinishReason, Request, TokenLogprob, Update
+from outrider.engine.constraint import Matcher
 from outrider.engine.kv_cache import BlockTable
 from outrider.engine.sampling import History, TokenChooser
 from outrider.engine.speculation import RowState
@@ -23,7 +24,7 @@ class Stop:
     text_length: int | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)  # a row is itself: lists of rows are searched every round
 class Row:
     """Between rounds `num_computed` is len(tokens) - 1 once the prompt has been computed."""
 
@@ -45,6 +46,7 @@ class Row:
     error: str | None = None
     first_token_s: float | None = None
     stream: TextStream | None = None
+    matcher: Matcher | None = None  # where the request has a constraint
     num_sent_tokens: int = 0
     num_sent_characters: int = 0
 
@@ -60,6 +62,7 @@ class Row:
         decode: Decode,
         speculation: RowState,
         now: float,
+        matcher: Matcher | None = None,
     ) -> Row:
         """A row at its beginning; max_tokens is clipped at the context limit."""
         prompt = request.prompt_ids
@@ -76,6 +79,7 @@ class Row:
             tokens=list(prompt),
             history=History(prompt=frozenset(prompt)),
             stream=TextStream(decode) if needs_text else None,
+            matcher=matcher,
         )
 
     @property
@@ -93,7 +97,7 @@ class Row:
 
     @property
     def num_left(self) -> int:
-        """Tokens to compute until the row ends, at most: prompt and output."""
+        """Tokens without KV of the longest the row may become: prompt and output."""
         return self.limit - self.num_computed
 
     @property
@@ -110,6 +114,8 @@ class Row:
         for index, token in enumerate(tokens):
             self.tokens.append(token)
             self.history.push(token)
+            if self.matcher is not None:
+                self.matcher.commit(token)
             if logprobs:
                 self.logprobs.append(logprobs[index])
             self.stop = self._find_stop(token)

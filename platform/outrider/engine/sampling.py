@@ -27,6 +27,7 @@ class History:
     prompt: frozenset[int] = frozenset()
     counts: Counter[int] = field(default_factory=Counter)  # generated tokens
     num_output: int = 0
+    allowed: NDArray[np.bool_] | None = None  # [vocab]; what a constraint lets follow
 
     def push(self, token: int) -> None:
         self.counts[token] += 1
@@ -52,7 +53,7 @@ class TokenChooser:
     stop_ids: tuple[int, ...] = ()
 
     def is_plain_argmax(self, history: History) -> bool:
-        """True where the token is the argmax of the raw logits."""
+        """True where the token is the argmax of the raw logits, if a constraint allows that."""
         params = self.params
         return (
             params.is_greedy
@@ -72,11 +73,20 @@ class TokenChooser:
         out = logits.astype(np.float64)
         for token, bias in params.logit_bias.items():
             out[token] += bias
+        if history.allowed is not None:
+            out[~history.allowed] = -np.inf
         if self.stop_ids and history.num_output < params.min_tokens:
-            out[list(self.stop_ids)] = -np.inf
+            self._forbid_stops(out)
         if params.has_penalties:
             _penalise(out, params, history)
         return out
+
+    def _forbid_stops(self, out: Logits) -> None:
+        """Unless a constraint lets nothing else follow."""
+        kept = out[list(self.stop_ids)]
+        out[list(self.stop_ids)] = -np.inf
+        if out.max() == -np.inf:
+            out[list(self.stop_ids)] = kept
 
     def distribution(self, logits: Logits, history: History) -> Probs:
         """The distribution the next token is drawn from; one-hot when greedy."""

@@ -48,6 +48,13 @@ class HfTokenizer:
     def vocabulary(self) -> Mapping[str, int]:
         return self._vocabulary
 
+    def to_json(self) -> str:
+        """The tokenizer in the format of tokenizer.json. UserError: it has no such form."""
+        fast = getattr(self._tokenizer, "backend_tokenizer", None)
+        if fast is None:
+            raise UserError("structured output needs a tokenizer with a tokenizer.json")
+        return str(fast.to_str())
+
     @property
     def has_chat_template(self) -> bool:
         return self._tokenizer.chat_template is not None

@@ -152,6 +152,11 @@ class Replica:
         if load.num_running + load.num_waiting + call.num_choices > self._most_rows:
             return self._busy()
         requests = make_requests(call, prompts, self._draw_seed())
+        try:
+            if call.constraint is not None:  # compiling may take a second
+                await asyncio.to_thread(self._decoder.check, requests[0])
+        except UserError as error:
+            return _invalid(error)
         mode = mode_of(call, self._control)
         ids = [request.request_id for request in requests]
         return requests, Tally(ids, self._tokenizer, replica=self.name, mode=mode)
