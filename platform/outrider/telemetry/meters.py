@@ -85,23 +85,25 @@ METERS: dict[str, Meter] = {
     meter.name: meter for meter in list(globals().values()) if isinstance(meter, Meter)
 }
 
+METER_OF: dict[str, Meter] = {  # field of Counters: its figure
+    "drafted": NUM_DRAFTED_TOKENS,
+    "evaluated": NUM_EVALUATED_TOKENS,
+    "accepted": NUM_ACCEPTED_TOKENS,
+    "emitted": NUM_EMITTED_TOKENS,
+    "cropped": NUM_CROPPED_TOKENS,
+    "num_rounds": NUM_ROUNDS,
+    "num_draft_rounds": NUM_DRAFT_ROUNDS,
+    "num_drafter_failures": NUM_DRAFTER_FAILURES,
+    "num_caught_up": NUM_CAUGHT_UP_TOKENS,
+    "num_preemptions": NUM_PREEMPTIONS,
+    "num_cached_tokens": NUM_CACHED_TOKENS,
+    "active_s": ACTIVE_S,
+}
+
 
 def figures_of(counters: Counters) -> dict[str, float]:
     """The figures that follow from `counters`. A ratio with nothing below it is left out."""
-    counts = {
-        NUM_DRAFTED_TOKENS: counters.drafted,
-        NUM_EVALUATED_TOKENS: counters.evaluated,
-        NUM_ACCEPTED_TOKENS: counters.accepted,
-        NUM_EMITTED_TOKENS: counters.emitted,
-        NUM_CROPPED_TOKENS: counters.cropped,
-        NUM_ROUNDS: counters.num_rounds,
-        NUM_DRAFT_ROUNDS: counters.num_draft_rounds,
-        NUM_DRAFTER_FAILURES: counters.num_drafter_failures,
-        NUM_CAUGHT_UP_TOKENS: counters.num_caught_up,
-        NUM_PREEMPTIONS: counters.num_preemptions,
-        NUM_CACHED_TOKENS: counters.num_cached_tokens,
-        ACTIVE_S: counters.active_s,
-    }
+    counts = {meter: getattr(counters, field) for field, meter in METER_OF.items()}
     ratios = {
         ACCEPTANCE_RATIO: (counters.accepted, counters.evaluated),
         DRAFT_ACCEPTANCE_RATIO: (counters.accepted, counters.drafted),

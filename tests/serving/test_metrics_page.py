@@ -1,0 +1,61 @@
+"""The page /metrics holds what replicas told and what the gateway saw."""
+
+from __future__ import annotations
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from outrider.core import Counters, Mode
+from outrider.serving.messages import ReplicaStats
+from outrider.serving.metrics_page import MetricsPage
+from outrider.serving.request_entry import RequestEntry
+
+STATS = ReplicaStats(
+    release="main",
+    replica="r0",
+    mode=Mode.SPECULATIVE,
+    num_running=2,
+    counters=Counters(drafted=9, evaluated=7, accepted=5, emitted=11, position_accepts=[3, 2]),
+    by_drafter={"ngram": Counters(drafted=9, accepted=5)},
+)
+
+
+def samples(page: bytes) -> dict[tuple[str, str], float]:
+    """By name and the labels' values."""
+    return {
+        (sample.name, ",".join(sample.labels.values())): sample.value
+        for family in text_string_to_metric_families(page.decode())
+        for sample in family.samples
+    }
+
+
+def test_counters_are_there_under_our_names_and_vllms() -> None:
+    found = samples(MetricsPage("m").render([STATS]))
+    assert found["outrider_num_drafted_tokens_total", "main,r0,speculative"] == 9
+    assert found["outrider_drafter_num_accepted_tokens_total", "main,r0,speculative,ngram"] == 5
+    assert found["outrider_num_running", "main,r0,speculative"] == 2
+    assert found["vllm:spec_decode_num_accepted_tokens_total", "m,r0"] == 5
+    assert found["vllm:spec_decode_num_accepted_tokens_per_pos_total", "m,r0,1"] == 2
+    assert found["vllm:num_requests_running", "m,r0"] == 2
+
+
+def test_requests_are_counted_by_status_and_their_times_kept() -> None:
+    page = MetricsPage("m")
+    entry = RequestEntry(
+        at_s=0.0,
+        request_id="r",
+        endpoint="chat",
+        release="main",
+        arm="stable",
+        mode="plain",
+        stream=True,
+        num_completion_tokens=11,
+        first_token_s=0.03,
+        total_s=1.03,
+        num_retries=2,
+    )
+    page.see(entry)
+    found = samples(page.render([]))
+    assert found["outrider_num_requests_total", "main,stable,200,"] == 1
+    assert found["outrider_num_retries_total", "main,stable"] == 2
+    assert found["outrider_first_token_s_sum", "main,stable,plain"] == 0.03
+    assert round(found["outrider_token_s_sum", "main,stable,plain"], 9) == 0.1

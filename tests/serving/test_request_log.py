@@ -1,0 +1,72 @@
+"""The request log: whole files, turned by rows and by time, no text unless asked for."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from outrider.serving.request_entry import RequestEntry
+from outrider.serving.request_log import RequestLog
+
+ENTRY = RequestEntry(
+    at_s=1.0,
+    request_id="r",
+    endpoint="chat",
+    release="main",
+    arm="stable",
+    num_completion_tokens=5,
+    prompt="secret question",
+    answer="secret answer",
+)
+
+
+def rows(folder: Path) -> list[dict[str, object]]:
+    files = sorted(folder.glob("*.parquet"))
+    return [row for file in files for row in pq.read_table(file).to_pylist()]
+
+
+def test_files_turn_after_so_many_rows_and_closing_writes_the_rest(tmp_path: Path) -> None:
+    log = RequestLog(tmp_path, rows=3, period_s=60.0, with_text=False)
+    for index in range(7):
+        log.add(replace(ENTRY, request_id=f"r{index}"))
+    log.close()
+    assert [row["request_id"] for row in rows(tmp_path)] == [f"r{i}" for i in range(7)]
+    assert len(list(tmp_path.glob("*.parquet"))) == 3
+    assert not list(tmp_path.glob("*.tmp"))
+
+
+def test_an_entry_is_written_after_a_while_without_others(tmp_path: Path) -> None:
+    log = RequestLog(tmp_path, rows=1000, period_s=0.1, with_text=False)
+    log.add(ENTRY)
+    until = time.monotonic() + 20
+    while not rows(tmp_path):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    log.close()
+
+
+@pytest.mark.parametrize("with_text", [False, True])
+def test_text_is_there_only_where_it_was_asked_for(tmp_path: Path, with_text: bool) -> None:
+    log = RequestLog(tmp_path, rows=10, period_s=60.0, with_text=with_text)
+    log.add(ENTRY)
+    log.close()
+    whole = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert ("prompt" in rows(tmp_path)[0]) is with_text
+    assert (b"secret" in whole) is with_text
+
+
+def test_a_folder_that_cannot_be_written_stops_nobody(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    log = RequestLog(blocked / "log", rows=1, period_s=60.0, with_text=False)
+    for _ in range(3):
+        log.add(ENTRY)
+    log.close()
+    assert log.num_dropped == 3
+    assert len(caplog.records) == 1
