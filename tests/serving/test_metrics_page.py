@@ -20,7 +20,7 @@ STATS = ReplicaStats(
 
 
 def samples(page: bytes) -> dict[tuple[str, str], float]:
-    """By name and the labels' values."""
+    """By name and the labels' values, in the order of the labels' names."""
     return {
         (sample.name, ",".join(sample.labels.values())): sample.value
         for family in text_string_to_metric_families(page.decode())
@@ -30,12 +30,12 @@ def samples(page: bytes) -> dict[tuple[str, str], float]:
 
 def test_counters_are_there_under_our_names_and_vllms() -> None:
     found = samples(MetricsPage("m").render([STATS]))
-    assert found["outrider_num_drafted_tokens_total", "main,r0,speculative"] == 9
-    assert found["outrider_drafter_num_accepted_tokens_total", "main,r0,speculative,ngram"] == 5
-    assert found["outrider_num_running", "main,r0,speculative"] == 2
-    assert found["vllm:spec_decode_num_accepted_tokens_total", "m,r0"] == 5
-    assert found["vllm:spec_decode_num_accepted_tokens_per_pos_total", "m,r0,1"] == 2
-    assert found["vllm:num_requests_running", "m,r0"] == 2
+    assert found["outrider_num_drafted_tokens_total", "speculative,main,r0"] == 9
+    assert found["outrider_drafter_num_accepted_tokens_total", "ngram,speculative,main,r0"] == 5
+    assert found["outrider_num_running", "speculative,main,r0"] == 2
+    assert found["vllm:spec_decode_num_accepted_tokens_total", "r0,m"] == 5
+    assert found["vllm:spec_decode_num_accepted_tokens_per_pos_total", "r0,m,1"] == 2
+    assert found["vllm:num_requests_running", "r0,m"] == 2
 
 
 def test_requests_are_counted_by_status_and_their_times_kept() -> None:
@@ -55,7 +55,7 @@ def test_requests_are_counted_by_status_and_their_times_kept() -> None:
     )
     page.see(entry)
     found = samples(page.render([]))
-    assert found["outrider_num_requests_total", "main,stable,200,"] == 1
-    assert found["outrider_num_retries_total", "main,stable"] == 2
-    assert found["outrider_first_token_s_sum", "main,stable,plain"] == 0.03
-    assert round(found["outrider_token_s_sum", "main,stable,plain"], 9) == 0.1
+    assert found["outrider_num_requests_total", "stable,,main,200"] == 1
+    assert found["outrider_num_retries_total", "stable,main"] == 2
+    assert found["outrider_first_token_s_sum", "stable,plain,main"] == 0.03
+    assert round(found["outrider_token_s_sum", "stable,plain,main"], 9) == 0.1
