@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 from outrider.config.schema import EngineSettings
-from outrider.core import FinishReason, Request, SamplingParams, Speculation, Update, UserError
+from outrider.core import (
+    FinishReason,
+    Mode,
+    Request,
+    SamplingParams,
+    Speculation,
+    Update,
+    UserError,
+)
 from outrider.engine.engine import Engine
 from outrider.engine.round_record import RoundRecord
 from outrider.testing import (
@@ -269,6 +277,8 @@ def test_a_request_that_can_never_fit_is_refused_at_once() -> None:
         ("min_tokens", 99),
         ("presence_penalty", 3.0),
         ("repetition_penalty", 0.0),
+        ("repetition_penalty", 5e-324),
+        ("repetition_penalty", 1e300),
         ("top_logprobs", 21),
         ("stop", ("",)),
         ("stop_token_ids", (VOCAB,)),
@@ -280,6 +290,17 @@ def test_a_request_that_can_never_fit_is_refused_at_once() -> None:
 def test_a_value_out_of_range_is_refused_by_name(field: str, value: object) -> None:
     with pytest.raises(UserError, match=rf"^{field}: "):
         toy_engine(model()).submit(ask("r", [1], **{field: value}))
+
+
+def test_min_tokens_is_refused_where_nothing_but_stops_is_left_to_say() -> None:
+    """Else every token would be forbidden; without EOS among them one is left."""
+    engine = toy_engine(model())
+    stops = tuple(range(EOS))
+    with pytest.raises(UserError, match=r"min_tokens: .* whole vocabulary"):
+        engine.submit(ask("r", [1], min_tokens=2, stop_token_ids=stops))
+    done = finish(engine, ask("r", [1], min_tokens=2, stop_token_ids=stops, ignore_eos=True))["r"]
+    assert done.token_ids[:2] == (EOS, EOS)
+    assert len(finish(engine, ask("r", [1], stop_token_ids=stops))["r"].token_ids) == 1
 
 
 def test_a_request_id_in_flight_is_refused() -> None:
@@ -363,6 +384,47 @@ def test_a_cancelled_request_frees_its_blocks_at_once() -> None:
     engine.cancel("never seen")
 
 
+def test_two_hundred_cancelled_streams_leave_nothing_and_cost_nothing() -> None:
+    """P07, P09: at most two rounds on there is no row, no block and no work but the neighbour's."""
+    beginning = [1, 2, 3, 4] * 3  # three blocks that all share
+    target, alone = model(num_blocks=400), model(num_blocks=400)
+    kept = ask("kept", [2, 2], max_tokens=30)
+    wanted = finish(toy_engine(alone), kept)["kept"].token_ids
+    engine = toy_engine(target, ScriptedDrafter(greedy_continuation), length=3)
+    engine.submit(kept)
+    for i in range(200):
+        engine.submit(ask(f"r{i}", [*beginning, i % EOS], stream=True, max_tokens=200))
+    for _ in range(4):
+        engine.step()
+    assert engine.load().num_running == EngineSettings().max_rows
+    for i in range(200):
+        engine.cancel(f"r{i}")
+    engine.check_integrity()
+    computed = target.num_tokens
+    ended = {update.request_id for update in engine.step() if update.completion}
+    assert len(ended - {"kept"}) == 200
+    assert engine.load().num_running <= 1
+    assert target.num_tokens - computed <= 1 + 3  # the neighbour's own, with its draft
+    assert finish(engine, ask("next", [2, 2], max_tokens=30))["next"].token_ids == wanted
+    load = engine.load()
+    assert load.is_idle
+    assert (load.num_free_blocks, load.queued_tokens) == (load.num_blocks, 0)
+
+
+def test_queued_tokens_are_what_the_rows_have_left() -> None:
+    settings = EngineSettings(max_rows=1, max_round_tokens=4)
+    engine = toy_engine(model(context_length=32), settings=settings)
+    engine.submit(ask("runs", [1] * 10, max_tokens=5, ignore_eos=True))
+    engine.submit(ask("waits", [2] * 10, max_tokens=400))  # the context ends it at 32
+    seen = []
+    for _ in range(5):
+        seen.append(engine.load().queued_tokens - 32)
+        engine.step()
+    assert seen == [15, 11, 7, 5, 4]  # three chunks of prompt, then a token a round
+    engine.cancel("waits")
+    assert engine.load().queued_tokens == 3
+
+
 def test_more_requests_than_rows_wait_their_turn() -> None:
     engine = toy_engine(model(), settings=EngineSettings(max_rows=2))
     for i in range(5):
@@ -384,6 +446,17 @@ def test_a_drafter_held_at_zero_costs_nothing() -> None:
         without.num_forwards,
         without.num_tokens,
     )
+
+
+def test_plain_mode_costs_what_an_engine_without_a_drafter_costs() -> None:
+    drafter = ScriptedDrafter(greedy_continuation)
+    held, without = model(), model()
+    engine = toy_engine(held, drafter, length=5)
+    engine.set_control(Mode.PLAIN)
+    done = finish(engine, ask("r", [1, 2]))["r"]
+    assert done.token_ids == finish(toy_engine(without), ask("r", [1, 2]))["r"].token_ids
+    assert drafter.num_offers == 0
+    assert (held.num_forwards, held.num_tokens) == (without.num_forwards, without.num_tokens)
 
 
 def test_times_are_told_in_seconds_of_the_clock() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -33,7 +34,9 @@ PROMPTS = [REPEATED, (1, 2, 3, 4) * 6, (7,), tuple(range(1, 20))]
 Open = Callable[..., Engine]
 
 
-def tiny_llama(seed: int, dtype: torch.dtype = torch.float64) -> TorchModel:
+def tiny_llama(
+    seed: int, dtype: torch.dtype = torch.float64, *, num_blocks: int = 96
+) -> TorchModel:
     torch.manual_seed(seed)
     config = transformers.LlamaConfig(
         vocab_size=VOCAB,
@@ -47,7 +50,7 @@ def tiny_llama(seed: int, dtype: torch.dtype = torch.float64) -> TorchModel:
     )
     return TorchModel(
         transformers.LlamaForCausalLM(config).to(dtype),
-        num_blocks=96,
+        num_blocks=num_blocks,
         block_size=8,
         context_length=256,
         num_threads=1,
@@ -157,6 +160,38 @@ def test_the_draft_state_is_valid_after_a_pause() -> None:
     assert [record.drafted for record in paused] == [()] * 20
     assert (len(records[24].drafted), records[24].accepted) == (3, 3)
     assert done.counters.num_caught_up >= 20
+
+
+def test_the_draft_state_is_valid_after_preemption() -> None:
+    """Law 10: draft = target; who was preempted comes back, and still every token is accepted."""
+    requests = [
+        Request(
+            request_id=f"r{i}",
+            prompt_ids=(i + 1, 2, 3, 4),
+            params=SamplingParams(max_tokens=40, temperature=1.0, seed=i, ignore_eos=True),
+        )
+        for i in range(3)
+    ]
+    roomy = finish(toy_engine(tiny_llama(1)), *requests)
+    drafter = ModelDrafter(tiny_llama(1), vocab_size=VOCAB)
+    done = finish(toy_engine(tiny_llama(1, num_blocks=13), drafter, length=3), *requests)
+    assert tokens(done) == tokens(roomy)
+    assert sum(completion.counters.num_preemptions for completion in done.values()) > 0
+    for completion in done.values():
+        assert completion.counters.accepted == completion.counters.evaluated > 0
+
+
+def test_counters_by_drafter_add_up_to_those_of_the_engine(open_engine: Open) -> None:
+    engine = open_engine(DrafterKind.COMPOSITE, 3)
+    finish(engine, *asks(temperature=1.0))
+    by_drafter: dict[str, dict[str, Any]] = engine.stats()["by_drafter"]  # type: ignore[assignment]
+    assert set(by_drafter) > {"ngram", "model"}  # and the look-up's other kinds of offer
+    for name in ("drafted", "evaluated", "accepted", "num_caught_up"):
+        total = getattr(engine.counters, name)
+        assert sum(each[name] for each in by_drafter.values()) == total
+    rounds = [each["num_draft_rounds"] for each in by_drafter.values()]
+    assert all(rounds)
+    assert sum(rounds) == engine.counters.num_draft_rounds
 
 
 def test_a_draft_equal_to_the_target_is_always_accepted(open_engine: Open) -> None:

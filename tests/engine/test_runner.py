@@ -72,9 +72,12 @@ def test_a_broken_model_fails_its_requests_instead_of_hanging_them() -> None:
         raise RuntimeError("out of memory")
 
     runner_ = Runner(toy_engine(ScriptedModel(broken, vocab_size=5)))
-    done = runner_.submit(ask("r")).result(timeout=30)
+    heard: list[Update] = []
+    done = runner_.submit(ask("r"), heard.append).result(timeout=30)
     assert done.finish_reason is FinishReason.ERROR
     assert "out of memory" in (done.error or "")
+    assert [update.completion for update in heard] == [done]
+    assert runner_.is_stalled(1e9)
     with pytest.raises(Fault, match="out of memory"):
         runner_.submit(ask("next"))
     runner_.close()
@@ -219,13 +222,90 @@ def test_mode_and_draft_length_change_while_a_row_decodes() -> None:
     assert set(engine.stats()["by_drafter"]) == {"scripted"}  # type: ignore[call-overload]
 
 
-def test_a_closed_engine_tells_those_who_listen() -> None:
+def test_a_native_panic_fails_the_requests_too() -> None:
+    """What is no Exception would end the thread and leave every caller waiting."""
+
+    class PanicError(BaseException):
+        pass
+
+    def panicking(prefix: tuple[int, ...]) -> list[float]:
+        raise PanicError("index out of bounds")
+
+    runner_ = Runner(toy_engine(ScriptedModel(panicking, vocab_size=5)))
+    done = runner_.submit(ask("r")).result(timeout=30)
+    assert done.error == "the decode loop stopped: PanicError: index out of bounds"
+    runner_.close()
+
+
+def test_who_listens_hears_that_a_request_was_not_opened() -> None:
     runner_, gate, _ = wedged()
-    seen: list[Update] = []
-    runner_.submit(ask("r", stream=True, max_tokens=400), seen.append)
-    closing = threading.Thread(target=runner_.close)
-    closing.start()
+    heard: list[Update] = []
+    runner_.submit(ask("r"))
+    twin = runner_.submit(ask("r", stream=True), heard.append)
     gate.set()
-    closing.join(timeout=30)
-    assert seen[-1].completion is not None
-    assert seen[-1].completion.finish_reason in (FinishReason.ABORT, FinishReason.LENGTH)
+    with pytest.raises(UserError, match="already in flight"):
+        twin.result(timeout=30)
+    runner_.close()
+    assert [update.completion and update.completion.finish_reason for update in heard] == [
+        FinishReason.ERROR
+    ]
+
+
+def test_control_reaches_rows_that_decode_and_is_taken_back() -> None:
+    clock = ManualClock()
+    drafter = ScriptedDrafter(lambda tokens, k: [(len(tokens) + i) % 4 for i in range(k)])
+    engine = toy_engine(ScriptedModel(counting, vocab_size=5), drafter, length=3, clock=clock)
+    runner_ = Runner(engine)
+
+    def drafted(name: str) -> int:
+        done = runner_.submit(ask(name, max_tokens=64)).result(timeout=30)
+        return done.counters.drafted
+
+    runner_.set_control(Mode.PLAIN)
+    assert drafted("plain") == 0
+    assert runner_.stats()["mode"] == "plain"
+    runner_.set_control(Mode.SPECULATIVE, 1)
+    assert drafted("short") > 0
+    assert {most for lengths in drafter.lengths for most in lengths} == {1}
+    runner_.set_control(Mode.SPECULATIVE)
+    assert drafted("full") > 0
+    assert max(most for lengths in drafter.lengths for most in lengths) == 3
+    runner_.close()
+
+
+def test_draining_refuses_what_is_new_and_waits_for_the_rest() -> None:
+    runner_, gate, _ = wedged()
+    futures = [runner_.submit(ask(f"r{i}")) for i in range(20)]
+    assert not runner_.drain(0.01)  # the model stands still
+    with pytest.raises(Fault, match="draining"):
+        runner_.submit(ask("late"))
+    gate.set()
+    assert runner_.drain(30)
+    assert all(future.done() and len(future.result().token_ids) == 8 for future in futures)
+    assert runner_.load().is_idle
+    runner_.close()
+
+
+def test_a_closed_engine_tells_those_who_listen(caplog: pytest.LogCaptureFixture) -> None:
+    """What was generated so far is theirs; a round that does not end is not waited for for ever."""
+    reached, go_on = threading.Event(), threading.Event()
+
+    def held(prefix: tuple[int, ...]) -> list[float]:
+        if len(prefix) == 7:
+            reached.set()
+            go_on.wait(30)
+        return counting(prefix)
+
+    runner_ = Runner(toy_engine(ScriptedModel(held, vocab_size=5)))
+    seen: list[Update] = []
+    future = runner_.submit(ask("r", stream=True, max_tokens=400), seen.append)
+    assert reached.wait(30)
+    runner_.close(wait_s=0.01)
+    assert "did not end in 0.01 s" in caplog.text
+    assert not future.done()
+    go_on.set()
+    done = future.result(timeout=30)
+    assert seen[-1].completion is done
+    assert (done.finish_reason, done.error) == (FinishReason.ABORT, "the engine was closed")
+    assert len(done.token_ids) == done.counters.emitted == 6
+    assert tuple(token for update in seen for token in update.token_ids) == done.token_ids

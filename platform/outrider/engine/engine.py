@@ -327,6 +327,8 @@ class Engine:
     def check_integrity(self) -> None:
         """Raise AssertionError unless rows, blocks and KV lengths agree. Between rounds only."""
         self._pool.check_integrity([row.table for row in self._rows.values()])
+        if self._scheduler.queued_tokens != sum(row.num_left for row in self._rows.values()):
+            raise AssertionError("the queued tokens differ from what the rows have left")
         for row in self._rows.values():
             if row.num_computed > len(row.tokens) - 1 and row in self._scheduler.running:
                 raise AssertionError(f"row {row.row_id} has more KV than committed tokens - 1")

@@ -19,12 +19,15 @@ from outrider.core import (
     Request,
     SystemClock,
     Update,
+    UserError,
 )
 from outrider.engine.engine import Engine
 from outrider.engine.load import EngineLoad
 
 T = TypeVar("T")
 OnUpdate = Callable[[Update], None]
+
+CLOSE_WAIT_S = 60.0
 
 _LOG = logging.getLogger(__name__)
 
@@ -41,9 +44,12 @@ class Runner:
         self._beat_s = self._clock.monotonic()  # when a round last ended, or work came to rest
         self._is_resting = False
         self._calls: deque[Callable[[], None]] = deque()
-        self._wake = threading.Condition(threading.RLock())
+        lock = threading.RLock()
+        self._wake = threading.Condition(lock)  # there is something to do
+        self._ended = threading.Condition(lock)  # a request has ended
         self._futures: dict[str, Future[Completion]] = {}
         self._listeners: dict[str, OnUpdate] = {}
+        self._is_draining = False
         self._is_closing = False
         self._fault: str | None = None
         self._thread = threading.Thread(target=self._loop, name=name, daemon=True)
@@ -52,16 +58,25 @@ class Runner:
     def submit(self, request: Request, on_update: OnUpdate | None = None) -> Future[Completion]:
         """Queue a request. Raises UserError at once where it can never be served.
 
-        `on_update` is called on the decode thread: it must be quick. One that raises is told no
-        more; the request goes on and its future gets the result.
+        `on_update` is called on the decode thread: it must be quick. Its last update has a
+        completion, however the request ends. One that raises is told no more; the request goes on
+        and its future gets the result.
         """
         self._engine.check(request)
         future: Future[Completion] = Future()
         with self._wake:
+            if self._is_draining:
+                raise Fault("the engine is draining: it takes no new requests")
             post, self._next_post = self._next_post, self._next_post + 1
             self._post(lambda: self._start(post, request, future, on_update))
-            self._posted[post] = len(request.prompt_ids) + request.params.max_tokens
+            self._posted[post] = self._engine.most_tokens(request)
         return future
+
+    def check(self, request: Request) -> None:
+        """Raise UserError where `submit` would. It may take long where there is a constraint to
+        compile; `submit` is quick behind it.
+        """
+        self._engine.check(request)
 
     def cancel(self, request_id: str) -> None:
         """Free the row and its blocks before the next round; its future gets finish ABORT."""
@@ -82,7 +97,7 @@ class Runner:
 
     def is_stalled(self, stall_s: float) -> bool:
         """True where the decode thread has died, or has work and ended no round for `stall_s`."""
-        if self._fault is not None:
+        if self._fault is not None or not (self._thread.is_alive() or self._is_closing):
             return True
         is_late = self._clock.monotonic() - self._beat_s > stall_s
         return is_late and not self._is_resting and not self._is_closing
@@ -94,12 +109,23 @@ class Runner:
     def reset_prefix_cache(self) -> None:
         self._ask(self._engine.reset_prefix_cache)
 
-    def close(self) -> None:
-        """Stop after the round in hand; what is in flight ends as ABORT."""
+    def drain(self, timeout_s: float) -> bool:
+        """Refuse new requests from now on and wait for the rest; False where some are left."""
+        with self._ended:
+            self._is_draining = True
+            return self._ended.wait_for(lambda: not (self._posted or self._futures), timeout_s)
+
+    def close(self, wait_s: float = CLOSE_WAIT_S) -> None:
+        """Stop after the round in hand; what is in flight ends as ABORT.
+
+        Where that round does not end within `wait_s`, its thread is left to itself.
+        """
         with self._wake:
             self._is_closing = True
             self._wake.notify()
-        self._thread.join()
+        self._thread.join(wait_s)
+        if self._thread.is_alive():
+            _LOG.error("the round in hand did not end in %g s: its thread is left behind", wait_s)
 
     def _ask(self, question: Callable[[], T]) -> T:
         answer: Future[T] = Future()
@@ -130,21 +156,25 @@ class Runner:
         with self._wake:
             del self._posted[post]
             self._load = self._engine.load()
+            self._ended.notify_all()
 
     def _open(
         self, request: Request, future: Future[Completion], on_update: OnUpdate | None
     ) -> None:
         try:
             self._engine.submit(request)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the caller waits for it
-            future.set_exception(error)
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the caller waits for it
+            told = error if isinstance(error, Exception) else Fault(_describe(error))
+            future.set_exception(told)
+            if on_update is not None:
+                _tell(on_update, _end(request.request_id, FinishReason.ERROR, _describe(error)))
             return
         self._futures[request.request_id] = future
         if on_update is not None:
             self._listeners[request.request_id] = on_update
 
-    def _cancel(self, request_id: str) -> None:
-        self._engine.cancel(request_id)
+    def _cancel(self, request_id: str, why: str | None = None) -> None:
+        self._engine.cancel(request_id, why)
         self._publish()
         # Told at once: the id is free, and the next call may be its next use.
         for update in self._engine.take_updates():
@@ -157,10 +187,12 @@ class Runner:
                 self._publish()  # before anyone is told: who asks then sees the row gone
                 for update in updates:
                     self._deliver(update)
+            for request_id in list(self._futures):
+                self._cancel(request_id, "the engine was closed")
             self._abandon(FinishReason.ABORT, "the engine was closed")
-        except Exception as error:  # noqa: BLE001 - fail the requests rather than hang them
+        except BaseException as error:  # noqa: BLE001 - also a native library's panic
             _LOG.exception("the decode loop stopped")
-            self._fault = f"the decode loop stopped: {type(error).__name__}: {error}"
+            self._fault = f"the decode loop stopped: {_describe(error)}"
             self._abandon(FinishReason.ERROR, self._fault)
 
     def _run_calls(self) -> bool:
@@ -180,32 +212,28 @@ class Runner:
             self._load, self._beat_s = load, self._clock.monotonic()
 
     def _deliver(self, update: Update) -> None:
-        self._tell(update)
-        if update.completion is not None:
-            self._listeners.pop(update.request_id, None)
-            self._futures.pop(update.request_id).set_result(update.completion)
-
-    def _tell(self, update: Update) -> None:
         listener = self._listeners.get(update.request_id)
-        if listener is None:
-            return
-        try:
-            listener(update)
-        except Exception:  # noqa: BLE001 - one caller's mistake must not end everyone's requests
-            _LOG.exception("the listener of %r failed: it is told no more", update.request_id)
+        if listener is not None and not _tell(listener, update):
             del self._listeners[update.request_id]
+        if update.completion is None:
+            return
+        self._listeners.pop(update.request_id, None)
+        self._futures[update.request_id].set_result(update.completion)
+        with self._ended:  # behind the result: who has drained finds every future done
+            del self._futures[update.request_id]
+            self._ended.notify_all()
 
     def _abandon(self, reason: FinishReason, why: str) -> None:
+        """The end of everything: whoever waits or listens hears of it."""
         with self._wake:
             calls, self._calls = self._calls, deque()
-        for call in calls:  # late submissions: they end like the others
-            call()
+        for call in calls:  # late submissions end like the others
+            try:
+                call()
+            except Exception:  # noqa: BLE001 - a broken engine may refuse anything
+                _LOG.exception("a call that came too late failed")
         for request_id in list(self._futures):
-            completion = Completion(
-                request_id=request_id, token_ids=(), text="", finish_reason=reason, error=why
-            )
-            # Whoever streams hears of the end too.
-            self._deliver(Update(request_id=request_id, completion=completion))
+            self._deliver(_end(request_id, reason, why))
 
 
 def _answer(answer: Future[T], question: Callable[[], T]) -> None:
@@ -213,3 +241,24 @@ def _answer(answer: Future[T], question: Callable[[], T]) -> None:
         answer.set_result(question())
     except Exception as error:  # noqa: BLE001 - whatever it is, the caller waits for it
         answer.set_exception(error)
+
+
+def _tell(listener: OnUpdate, update: Update) -> bool:
+    """False where the listener failed: one caller's mistake must not end everyone's requests."""
+    try:
+        listener(update)
+    except Exception:  # noqa: BLE001 - whatever it is
+        _LOG.exception("the listener of %r failed: it is told no more", update.request_id)
+        return False
+    return True
+
+
+def _end(request_id: str, reason: FinishReason, why: str) -> Update:
+    completion = Completion(
+        request_id=request_id, token_ids=(), text="", finish_reason=reason, error=why
+    )
+    return Update(request_id=request_id, completion=completion)
+
+
+def _describe(error: BaseException) -> str:
+    return str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"

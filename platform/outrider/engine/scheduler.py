@@ -35,14 +35,21 @@ class Scheduler:
         self._max_rows = max_rows
         self._max_round_tokens = max_round_tokens
         self.waiting: deque[Row] = deque()
+        self._waiting_tokens = 0
         self.running: list[Row] = []
 
     @property
     def has_work(self) -> bool:
         return bool(self.waiting or self.running)
 
+    @property
+    def queued_tokens(self) -> int:
+        """Tokens of all rows that have no KV yet, were each to become as long as it may."""
+        return self._waiting_tokens + sum(row.num_left for row in self.running)
+
     def add(self, row: Row) -> None:
         self.waiting.append(row)
+        self._waiting_tokens += row.num_left
 
     def remove(self, row: Row) -> None:
         """Take an ended row out and free its blocks at once."""
@@ -50,6 +57,7 @@ class Scheduler:
             self.running.remove(row)
         else:
             self.waiting.remove(row)
+            self._waiting_tokens -= row.num_left
         self._pool.release(row.table)
 
     def schedule(self) -> list[Slot]:
@@ -89,6 +97,7 @@ class Scheduler:
         self._pool.release(row.table)
         row.restart()
         self.waiting.appendleft(row)
+        self._waiting_tokens += row.num_left
 
     def _admit(self, budget: int, slots: list[Slot]) -> None:
         while self.waiting and budget > 0 and len(self.running) < self._max_rows:
@@ -97,6 +106,7 @@ class Scheduler:
             if not self._fits(row):
                 self._pool.release(row.table)
                 return
+            self._waiting_tokens -= row.num_left
             row.num_computed = cached
             if row.counters.num_preemptions == 0:  # else its own tokens would be counted too
                 row.counters.num_cached_tokens = cached
