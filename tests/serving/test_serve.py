@@ -190,3 +190,10 @@ def test_a_wedged_replica_is_replaced(stand: Stand) -> None:
     asking.join(timeout=60)
     stand.wait(lambda told: len(told) == 2 and is_idle(told))
     assert stand.post(max_tokens=3).status_code == 200
+
+
+def test_a_request_id_is_written_once(stand: Stand) -> None:
+    answer = httpx.post(
+        stand.url + CHAT, json={"messages": HELLO}, headers={"x-request-id": "mine"}, timeout=30
+    )
+    assert answer.headers.get_list("x-request-id") == ["mine"]

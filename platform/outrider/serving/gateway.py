@@ -14,6 +14,7 @@ from outrider.serving.release import open_release
 from outrider.serving.split import Plan
 
 GATEWAY = "gateway"
+REQUEST_ID = b"x-request-id"
 MOST_CALLS = 4096  # under way in one gateway; replicas refuse far earlier
 
 
@@ -43,7 +44,9 @@ class Gateway:
 
 
 class Calm:
-    """An ASGI app whose `receive` says "disconnected" where Serve's raises for the same reason."""
+    """The app as Serve likes it: `receive` says "disconnected" where Serve's raises for the same
+    reason, and the request id, which Serve's proxy writes too, is written once.
+    """
 
     def __init__(self, app: Any) -> None:
         self._app = app
@@ -55,4 +58,10 @@ class Calm:
             except RayError:
                 return {"type": "http.disconnect"}
 
-        await self._app(scope, receive_calmly, send)
+        async def send_once(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                headers = [pair for pair in message["headers"] if pair[0] != REQUEST_ID]
+                message = {**message, "headers": headers}
+            await send(message)
+
+        await self._app(scope, receive_calmly, send_once)
