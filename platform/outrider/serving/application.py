@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any
 
 from ray import serve
+from ray.exceptions import RayError
 from ray.serve.config import AutoscalingConfig, AutoscalingPolicy, RequestRouterConfig
 
 from outrider.config.schema import EngineSettings, ServingSettings
+from outrider.core import Fault
 from outrider.openai.call import Call
 from outrider.serving.board import open_board
 from outrider.serving.messages import Control, Events, ReplicaStats
@@ -19,6 +24,9 @@ from outrider.serving.replica import Replica
 SPARE_REQUESTS = 16  # beyond rows and queue: these are answered 429 by the replica itself
 HEALTH_WAIT_S = 10.0
 DRAIN_STEP_S = 0.5
+STALLED = 70  # exit status
+
+_LOG = logging.getLogger(__name__)
 
 
 class ServedReplica:
@@ -35,12 +43,9 @@ class ServedReplica:
 
     async def stream(self, call: Call) -> AsyncGenerator[Events]:
         await self._read_board()
-        stream = self._replica.stream(call)
-        try:
+        async with aclosing(self._replica.stream(call)) as stream:
             async for events in stream:
                 yield events
-        finally:
-            await stream.aclose()
 
     async def complete(self, call: Call) -> Events:
         await self._read_board()
@@ -51,19 +56,37 @@ class ServedReplica:
         self._replica.set_control(control)
 
     async def stats(self) -> ReplicaStats:
+        await self._read_board()
         return await self._replica.stats(self._release)
 
     def record_autoscaling_stats(self) -> dict[str, float]:
         return self._replica.autoscaling_stats()
 
     def check_health(self) -> None:
-        self._replica.check_health()
+        """End the process where the engine stands still.
+
+        Only telling Serve would drain the replica first: its cores, which the next one needs,
+        and its calls would wait for what no longer moves, as long as `deadline_s`. A dead
+        process is replaced at once, and its calls are tried elsewhere.
+        """
+        try:
+            self._replica.check_health()
+        except Fault:
+            _LOG.exception("this replica ends, so that it is replaced")
+            os._exit(STALLED)
 
     async def _read_board(self) -> None:
         """Before the first call: what was broadcast before this replica came."""
-        if not self._has_read_board:
+        if self._has_read_board:
+            return
+        try:
+            control = await self._board.read.remote()
+        except RayError:  # it restarts; the next call looks again
+            _LOG.exception("the board of release %s does not answer", self._release)
+            return
+        if not self._has_read_board:  # else a newer one came while this was under way
             self._has_read_board = True
-            self._replica.set_control(await self._board.read.remote())
+            self._replica.set_control(control)
 
     def __del__(self) -> None:
         replica = getattr(self, "_replica", None)

@@ -9,6 +9,8 @@ import ray
 from outrider.serving.messages import Control
 
 NAMESPACE = "outrider"
+# Serve's controller lives on the head node too: one cannot outlive the other.
+HEAD_NODE = {"node:__internal_head__": 0.001}
 
 
 class Board:
@@ -29,11 +31,13 @@ def open_board(release: str) -> Any:
     return (
         ray.remote(Board)
         .options(
-            name=f"board-{release}",
+            name=_name(release),
             namespace=NAMESPACE,
             get_if_exists=True,
             lifetime="detached",
+            max_restarts=-1,  # without end
             num_cpus=0,
+            resources=HEAD_NODE,
         )
         .remote()
     )
@@ -42,6 +46,10 @@ def open_board(release: str) -> Any:
 def close_board(release: str) -> None:
     """Forget what was written: the release is gone."""
     try:
-        ray.kill(ray.get_actor(f"board-{release}", namespace=NAMESPACE))
+        ray.kill(ray.get_actor(_name(release), namespace=NAMESPACE))
     except ValueError:  # there is none
         return
+
+
+def _name(release: str) -> str:
+    return f"board-{release}"

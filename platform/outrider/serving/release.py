@@ -7,13 +7,20 @@ from contextlib import contextmanager
 from typing import Any
 
 from ray import serve
-from ray.exceptions import RayActorError, RayTaskError
+from ray.exceptions import (
+    NodeDiedError,
+    ObjectLostError,
+    RayActorError,
+    RayTaskError,
+    WorkerCrashedError,
+)
 from ray.serve.exceptions import (
     BackPressureError,
     DeploymentUnavailableError,
     ReplicaUnavailableError,
 )
 
+from outrider.core import Fault
 from outrider.openai.call import Call
 from outrider.serving.board import open_board
 from outrider.serving.messages import (
@@ -25,8 +32,15 @@ from outrider.serving.messages import (
 )
 
 DEPLOYMENT = "Replica"
-STATS_WAIT_S = 8.0
-LOST = (RayActorError, DeploymentUnavailableError, ReplicaUnavailableError)
+ANSWER_WAIT_S = 8.0  # of every replica, to what is asked of all
+LOST = (
+    RayActorError,
+    NodeDiedError,
+    ObjectLostError,
+    WorkerCrashedError,
+    DeploymentUnavailableError,
+    ReplicaUnavailableError,
+)
 
 
 def application_name(release: str) -> str:
@@ -66,15 +80,27 @@ class ServeRelease:
                 response.cancel()
 
     async def control(self, control: Control) -> None:
+        """Raises `Fault` where a replica that runs does not answer in time."""
         await self._board.write.remote(control)  # first: a replica that starts now reads it
-        # One that is dying now need not hear of it.
-        await self._handle.broadcast("control", control).results_async(return_exceptions=True)
+        try:
+            await self._ask_all("control", control)
+        except TimeoutError as error:
+            raise Fault(f"a replica of {self._name} did not answer; send it again") from error
 
     async def stats(self) -> list[ReplicaStats]:
-        told = await self._handle.broadcast("stats").results_async(
-            timeout_s=STATS_WAIT_S, return_exceptions=True
-        )
+        told = await self._ask_all("stats")
         return [each for each in told if isinstance(each, ReplicaStats)]
+
+    async def _ask_all(self, method: str, *arguments: Any) -> list[Any]:
+        """An answer or an exception of each replica that runs: one may be dying now."""
+        response = self._handle.broadcast(method, *arguments)
+        try:
+            told: list[Any] = await response.results_async(
+                timeout_s=ANSWER_WAIT_S, return_exceptions=True
+            )
+            return told
+        except DeploymentUnavailableError:  # there is none now
+            return []
 
 
 def open_release(name: str) -> ServeRelease:

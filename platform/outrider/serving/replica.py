@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from outrider.config.schema import EngineSettings, ServingSettings
-from outrider.core import Completion, Counters, Fault, Request, UserError
+from outrider.core import Completion, Counters, Fault, FinishReason, Request, UserError
 from outrider.openai.call import Call
 from outrider.openai.errors import INVALID, RATE_LIMIT, SERVER
 from outrider.serving.choices import SEED_BITS, encode, make_requests, mode_of, num_characters
@@ -84,7 +84,10 @@ class Replica:
             if refusal is not None:
                 return (refusal,)
             async with asyncio.timeout(self._settings.deadline_s):
-                done = [await asyncio.wrap_future(future) for future in futures]
+                ends = await asyncio.gather(
+                    *map(asyncio.wrap_future, futures), return_exceptions=True
+                )
+            done = map(_completion, requests, ends)
             events = tally.whole(done, _num_prompt_tokens(call, requests))
             self._learn(events)
             return events
@@ -141,25 +144,32 @@ class Replica:
         self._decoder.close()
 
     async def _open(self, call: Call) -> tuple[list[Request], Tally] | Refusal:
+        """What may be submitted at once: nothing is awaited behind the look at the load."""
+        if call.num_choices > self._most_rows:
+            return _invalid(
+                UserError(f"n: {call.num_choices} choices at once, {self._most_rows} have a place")
+            )
         try:
-            if num_characters(call) > LONG_PROMPT:
-                prompts = await asyncio.to_thread(encode, call, self._tokenizer)
-            else:
-                prompts = encode(call, self._tokenizer)
+            requests = await self._requests(call)
         except UserError as error:
             return _invalid(error)
         load = self._decoder.load()
-        if load.num_running + load.num_waiting + call.num_choices > self._most_rows:
+        if load.num_running + load.num_waiting + len(requests) > self._most_rows:
             return self._busy()
-        requests = make_requests(call, prompts, self._draw_seed())
-        try:
-            if call.constraint is not None:  # compiling may take a second
-                await asyncio.to_thread(self._decoder.check, requests[0])
-        except UserError as error:
-            return _invalid(error)
-        mode = mode_of(call, self._control)
         ids = [request.request_id for request in requests]
+        mode = mode_of(call, self._control)
         return requests, Tally(ids, self._tokenizer, replica=self.name, mode=mode)
+
+    async def _requests(self, call: Call) -> list[Request]:
+        """What takes long is done off the loop."""
+        if num_characters(call) > LONG_PROMPT:
+            prompts = await asyncio.to_thread(encode, call, self._tokenizer)
+        else:
+            prompts = encode(call, self._tokenizer)
+        requests = make_requests(call, prompts, self._draw_seed())
+        if call.constraint is not None:  # a grammar is compiled here, and found again later
+            await asyncio.to_thread(self._decoder.check, requests[0])
+        return requests
 
     def _submit(
         self, requests: list[Request], listener: Callable[[Any], None] | None
@@ -200,6 +210,19 @@ def _invalid(error: UserError) -> Refusal:
     param = message.partition(":")[0]
     return Refusal(
         status=400, message=message, kind=INVALID, param=param if param.isidentifier() else None
+    )
+
+
+def _completion(request: Request, end: Completion | BaseException) -> Completion:
+    """A request that the engine refused on its own thread has ended too."""
+    if isinstance(end, Completion):
+        return end
+    return Completion(
+        request_id=request.request_id,
+        token_ids=(),
+        text="",
+        finish_reason=FinishReason.ERROR,
+        error=str(end),
     )
 
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from ray.serve._private.request_router.pow_2_router import PowerOfTwoChoicesRequestRouter
-from ray.serve.request_router import PendingRequest, RunningReplica
+import random
+
+from ray.serve.request_router import PendingRequest, RequestRouter, RunningReplica
 
 from outrider.openai.call import Call
 from outrider.serving.affinity import favourite, prefix_key
 
+NUM_OTHERS = 2  # of two at random the less loaded one: near the best, for two probes
 
-class PrefixRouter(PowerOfTwoChoicesRequestRouter):
-    """The prompt's favourite first, then two random ones as Serve would choose."""
+
+class PrefixRouter(RequestRouter):
+    """The prompt's favourite first, then the less loaded of two at random.
+
+    Not first in, first out: Serve would hand the replica chosen for one prompt to another one.
+    """
 
     def initialize_state(self, num_tokens: int, slack: int) -> None:
         """Called by Serve with `request_router_kwargs`."""
@@ -22,9 +28,13 @@ class PrefixRouter(PowerOfTwoChoicesRequestRouter):
         candidate_replicas: list[RunningReplica],
         pending_request: PendingRequest | None = None,
     ) -> list[list[RunningReplica]]:
-        others = await super().choose_replicas(candidate_replicas, pending_request)
-        chosen = self._favourite(candidate_replicas, pending_request)
-        return others if chosen is None else [[chosen], *others]
+        """Ranks, best first; Serve takes the least loaded of the first that has room."""
+        if pending_request is not None:  # where all are full: wait before the next try
+            pending_request.routing_context.should_backoff = True
+        replicas = list(candidate_replicas)
+        others = random.sample(replicas, min(NUM_OTHERS, len(replicas)))
+        chosen = self._favourite(replicas, pending_request)
+        return [others] if chosen is None else [[chosen], others]
 
     def _favourite(
         self, replicas: list[RunningReplica], pending: PendingRequest | None
