@@ -86,6 +86,18 @@ def test_a_stream_says_what_the_whole_answer_says(site: Site) -> None:
     assert len({chunk["id"] for chunk in [*chunks, usage]}) == 1
 
 
+def test_a_stream_counts_its_tokens_as_they_come_where_asked(site: Site) -> None:
+    options = {"include_usage": True, "continuous_usage_stats": True}
+    answer = post(site, ignore_eos=True, max_tokens=40, stream=True, stream_options=options)
+    *chunks, usage, _ = events_of(answer)
+    counts = [chunk["usage"]["completion_tokens"] for chunk in chunks]
+    assert counts == sorted(counts)
+    assert counts[-1] == usage["usage"]["completion_tokens"] == 40
+    assert {chunk["usage"]["prompt_tokens"] for chunk in chunks} == {
+        usage["usage"]["prompt_tokens"]
+    }
+
+
 def test_completions_take_many_prompts_and_choices(site: Site) -> None:
     body = post(site, TEXT, prompt=["x", [97, 98]], n=2, max_tokens=3).json()
     assert [choice["text"] for choice in body["choices"]] == ["yz", "yz", "cde", "cde"]

@@ -36,6 +36,7 @@ NEUTRAL: dict[str, tuple[object, ...]] = {  # values that ask for nothing
     "modalities": (["text"],),
     "store": (False,),
 }
+_STREAM_OPTIONS = ("include_usage", "continuous_usage_stats")
 COUNT = integer(0, MAX_LOGPROBS, f"a whole number from 0 to {MAX_LOGPROBS}")
 LENGTH = integer(0, None, "a whole number, at least 0")
 MAX_KIND = 100
@@ -65,7 +66,7 @@ def read_call(
         seed=seed,
         n=integer(1, max_choices, f"a whole number from 1 to {max_choices}")("n", left.pop("n", 1)),
         stream=stream,
-        include_usage=_take_include_usage(left, stream=stream),
+        **_take_stream_options(left, stream=stream),
         speculation=take_speculation(left),
         constraint=take_constraint(left),
         user=_label("user", left.pop("user", None), MAX_USER),
@@ -137,19 +138,23 @@ def _take_params(
     return replace(params, seed=0), params.seed if has_seed else None
 
 
-def _take_include_usage(left: dict[str, Any], *, stream: bool) -> bool:
+def _take_stream_options(left: dict[str, Any], *, stream: bool) -> dict[str, Any]:
     options = left.pop("stream_options", None)
     if options is None:
-        return False
+        return {}
     if not stream:
         raise FieldError(FieldCode.INVALID, "stream_options", "stream_options needs stream: true")
     if not isinstance(options, dict):
         raise bad("stream_options", "an object with include_usage", options)
-    for key in options.keys() - {"include_usage", "include_obfuscation"}:
+    for key in options.keys() - {*_STREAM_OPTIONS, "include_obfuscation"}:
         raise unsupported(f"stream_options.{key}", "is not known")
     if boolean("stream_options.include_obfuscation", options.get("include_obfuscation", False)):
         raise unsupported("stream_options.include_obfuscation")
-    return boolean("stream_options.include_usage", options.get("include_usage", False))
+    return {
+        name: boolean(f"stream_options.{name}", options[name])
+        for name in _STREAM_OPTIONS
+        if name in options
+    }
 
 
 def _take_logprobs(left: dict[str, Any], endpoint: Endpoint) -> int | None:

@@ -36,6 +36,7 @@ class Call:
     n: int = 1
     stream: bool = False
     include_usage: bool = False
+    continuous_usage_stats: bool = False  # as in vLLM's server: token counts with every chunk
     speculation: Speculation = field(default_factory=Speculation)
     constraint: Constraint | None = None
     user: str | None = None  # the caller's label: keeps a caller in one arm of a rollout

@@ -98,6 +98,7 @@ def _add_openai(api: FastAPI, service: Service) -> None:
 
 
 def _add_health(api: FastAPI, service: Service) -> None:
+    @api.get("/health")  # what load tools for vLLM's server look at first
     @api.get("/healthz")
     async def healthz() -> Response:
         return JsonResponse(b'{"status":"ok"}')

@@ -33,6 +33,7 @@ class StreamWriter:
         self._call = call
         self._head = head
         self._choices = [ChoiceText(i, call.endpoint) for i in range(call.num_choices)]
+        self._num_prompt_tokens = self._num_tokens = 0
 
     def write(self, events: Iterable[Event]) -> bytes:
         return b"".join(self._write(event) for event in events)
@@ -44,18 +45,29 @@ class StreamWriter:
             return as_event(refusal_object(event))
         if isinstance(event, Ended):
             return self._usage(event) + DONE
+        self._num_prompt_tokens = event.num_prompt_tokens
         return b""
 
     def _piece(self, piece: Piece) -> bytes:
+        self._num_tokens += piece.num_tokens
         state = self._choices[piece.index]
         says_nothing = not (piece.text or piece.logprobs or piece.finish_reason)
         if says_nothing and state.has_begun:  # its text is held back: it may begin a stop string
             return b""
         choice = state.delta(piece.text, piece.logprobs, piece.finish_reason)
         chunk = self._head.chunk([choice])
-        if self._call.include_usage:
+        if self._call.continuous_usage_stats:
+            chunk["usage"] = self._usage_so_far()
+        elif self._call.include_usage:
             chunk["usage"] = None
         return as_event(chunk)
+
+    def _usage_so_far(self) -> dict[str, int]:
+        return {
+            "prompt_tokens": self._num_prompt_tokens,
+            "completion_tokens": self._num_tokens,
+            "total_tokens": self._num_prompt_tokens + self._num_tokens,
+        }
 
     def _usage(self, ended: Ended) -> bytes:
         if not self._call.include_usage:
