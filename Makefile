@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo test check figures format lock clean
+.PHONY: help demo serve test check figures format lock clean
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
 BIN := .venv/bin
@@ -19,6 +19,9 @@ help:  ## this list
 
 demo: $(INSTALLED)  ## generate the shipped corpus, speculative and plain, and compare
 	@$(BIN)/python jobs/bulk.py preset=demo
+
+serve: $(INSTALLED)  ## serve the default model live: OpenAI's API on loopback, until Ctrl-C
+	@$(BIN)/python jobs/serve.py
 
 test: $(INSTALLED)  ## every test
 	@$(BIN)/python -m pytest

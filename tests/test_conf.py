@@ -10,12 +10,13 @@ import pytest
 from outrider.config.comments import document
 from outrider.config.folders import SHIPPED, Folders
 from outrider.config.load import composed, load
-from outrider.config.schema import BenchJob, BulkJob
+from outrider.config.schema import BenchJob, BulkJob, ServeJob
 from outrider.config.typed import keys
 
 JOBS = {
     "bulk": (BulkJob, ("bulk.input=a.jsonl", "bulk.job_dir=out")),
     "bench": (BenchJob, ()),
+    "serve": (ServeJob, ()),
 }
 DRAFT_MODEL = ("draft.model.source=hub:org/name@main",)
 NEEDS = {

@@ -21,21 +21,27 @@ from outrider.bulk.pipeline import run_job
 from outrider.bulk.placement import cpus_per_worker
 from outrider.bulk.release import make_release
 from outrider.bulk.screen import show_report
-from outrider.cluster.cores import num_cores
+from outrider.cluster.cores import is_given, num_cores
+from outrider.cluster.environment import prepare_environment
 from outrider.config.folders import SHIPPED
 from outrider.config.schema import (
     BenchJob,
     BenchTarget,
     BulkJob,
+    DraftSettings,
+    ModelSettings,
+    ServeJob,
+    ServingSettings,
     TrackingSettings,
 )
 from outrider.core import SystemClock, UserError
 from outrider.engine.language_model import LanguageModel
 from outrider.engine.runtimes.loading import TORCH_DTYPES, load_module
-from outrider.models import HfTokenizer, default_cache_dir, resolve
+from outrider.models import HfTokenizer, ModelFiles, default_cache_dir, resolve
 from outrider.recipe import EngineRecipe, open_language_model, with_threads
 from outrider.tracking.mlflow_tracker import MlflowTracker
 from outrider.tracking.provenance import collect, hardware
+from outrider.tracking.release import make_release as describe
 from outrider.tracking.store_uri import sqlite_uri
 from outrider.tracking.tracker import NoTracker, Tracker
 
@@ -48,15 +54,8 @@ def bulk(settings: BulkJob, words: Sequence[str] = ()) -> int:
     notices, screen = Console(stderr=True), Console()
     if not Path(settings.bulk.input).exists():  # before a model is fetched for it
         raise UserError(f"bulk.input: no file {settings.bulk.input}")
-
-    def notice(line: str) -> None:
-        notices.print(line, highlight=False, markup=False, soft_wrap=True)
-
     cache_dir = default_cache_dir(os.environ)
-    target = resolve(settings.model.source, cache_dir=cache_dir, notice=notice)
-    draft = None
-    if settings.draft.model is not None:
-        draft = resolve(settings.draft.model.source, cache_dir=cache_dir, notice=notice)
+    target, draft = fetch(settings.model, settings.draft, cache_dir, notices)
     report = run_job(
         settings,
         make_engine=engine_recipe(settings, cache_dir),
@@ -66,6 +65,65 @@ def bulk(settings: BulkJob, words: Sequence[str] = ()) -> int:
     )
     show_report(report, screen)
     return 0
+
+
+def serve(settings: ServeJob, words: Sequence[str] = ()) -> int:
+    """Serve until Ctrl-C, or write what a cluster needs to do so."""
+    prepare_environment()  # Ray reads it when imported
+    from outrider import entry
+    from outrider.serving.command import Server
+    from outrider.serving.placement import check_cores, cpus_per_replica
+    from outrider.serving.ready import model_name
+
+    notices, cache_dir = Console(stderr=True), default_cache_dir(os.environ)
+    if not is_given():
+        check_cores(settings.serving, num_cores())
+    settings = replace(settings, serving=placed(settings.serving))
+    cpus = cpus_per_replica(settings.serving, num_cores())
+    target, draft = fetch(settings.model, settings.draft, cache_dir, notices)
+    resources = {"num_replicas": settings.serving.num_replicas, "cores_per_replica": cpus}
+    release = describe(settings, target, draft, collect(REPOSITORY), words, resources)
+    fingerprint, created = release.fingerprint, int(SystemClock().time())
+    Server(
+        job=settings,
+        applications=lambda: (
+            entry.bind_release(settings, cpus=cpus),
+            entry.bind_gateway(settings, fingerprint=fingerprint, created=created),
+        ),
+        model=model_name(settings.model.source),
+        release=release,
+        cpus=cpus,
+        tracker=tracker(settings.tracking),
+        clock=SystemClock(),
+        notices=notices,
+        screen=Console(),
+        log=RUNS / "serve.log",
+    ).run()
+    return 0
+
+
+def placed(settings: ServingSettings) -> ServingSettings:
+    """With folders and files that mean the same in every process."""
+    return replace(
+        settings,
+        log_dir=str(Path(settings.log_dir or RUNS / "requests").absolute()),
+        keys_file=settings.keys_file and str(Path(settings.keys_file).absolute()),
+        admin_keys_file=settings.admin_keys_file and str(Path(settings.admin_keys_file).absolute()),
+    )
+
+
+def fetch(
+    model: ModelSettings, draft: DraftSettings, cache_dir: Path, notices: Console
+) -> tuple[ModelFiles, ModelFiles | None]:
+    """What decodes and what drafts, on this machine's disk."""
+
+    def notice(line: str) -> None:
+        notices.print(line, highlight=False, markup=False, soft_wrap=True)
+
+    target = resolve(model.source, cache_dir=cache_dir, notice=notice)
+    if draft.model is None:
+        return target, None
+    return target, resolve(draft.model.source, cache_dir=cache_dir, notice=notice)
 
 
 def bench(settings: BenchJob) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ipaddress
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
@@ -19,6 +21,8 @@ from outrider.config.schema import (
     NgramSettings,
     RuntimeKind,
     SamplingSettings,
+    ServeJob,
+    ServingSettings,
     TrackingSettings,
 )
 from outrider.core import UserError
@@ -52,6 +56,7 @@ POSITIVE_COUNT = Range(low=1)
 POSITIVE = Range(low=0, is_open_low=True)
 SHARE = Range(low=0, high=1)
 POSITIVE_SHARE = Range(low=0, high=1, is_open_low=True)
+PORT = Range(low=1, high=65535)
 
 RANGES: dict[type, dict[str, Range]] = {
     ModelSettings: {
@@ -102,6 +107,23 @@ RANGES: dict[type, dict[str, Range]] = {
         "num_streams": POSITIVE_COUNT,
         "minutes": POSITIVE,
         "timeout_s": POSITIVE,
+    },
+    ServingSettings: {
+        "port": PORT,
+        "num_replicas": POSITIVE_COUNT,
+        "max_replicas": COUNT,
+        "cpus_per_replica": COUNT,
+        "target_load_tokens": POSITIVE_COUNT,
+        "max_queue": COUNT,
+        "max_request_bytes": POSITIVE_COUNT,
+        "max_choices": POSITIVE_COUNT,
+        "deadline_s": POSITIVE,
+        "health_period_s": POSITIVE,
+        "stall_s": POSITIVE,
+        "affinity_tokens": COUNT,
+        "affinity_slack": COUNT,
+        "log_rows": POSITIVE_COUNT,
+        "log_period_s": POSITIVE,
     },
 }
 
@@ -181,6 +203,50 @@ def _bulk(settings: BulkSettings) -> Iterator[tuple[str, str]]:
             yield name, "must not be empty"
 
 
+def _serving(settings: ServingSettings) -> Iterator[tuple[str, str]]:
+    if not RELEASE.fullmatch(settings.release):
+        yield "release", f"letters, digits, - and _ only, got {settings.release!r}"
+    if not settings.host.strip():
+        yield "host", "must not be empty"
+    elif not is_loopback(settings.host):
+        yield from _exposed(settings)
+    if 0 < settings.max_replicas < settings.num_replicas:
+        yield "max_replicas", f"must be 0 or at least num_replicas ({settings.num_replicas})"
+
+
+RELEASE = re.compile(r"[A-Za-z0-9_-]{1,63}")
+
+
+def _exposed(settings: ServingSettings) -> Iterator[tuple[str, str]]:
+    """Who can be reached by strangers asks for keys."""
+    reached = f"{settings.host} can be reached from outside"
+    if not settings.keys_file:
+        yield (
+            "host",
+            f"{reached}: give serving.keys_file, a file with one API key a line, or use 127.0.0.1",
+        )
+    if not settings.admin_keys_file:
+        yield (
+            "host",
+            f"{reached}: give serving.admin_keys_file too; /admin changes how replicas decode",
+        )
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _serve(settings: ServeJob) -> Iterator[tuple[str, str]]:
+    if settings.engine.trace:
+        yield "engine.trace", "rounds are traced in bulk jobs only: leave it false"
+    for name in ("export_dir", "export_image", "export_memory"):
+        if not getattr(settings, name).strip():
+            yield name, "must not be empty"
+
+
 RELATIONS: dict[type, Callable[[Any], Iterator[tuple[str, str]]]] = {
     ModelSettings: _model,
     DraftSettings: _draft,
@@ -189,4 +255,6 @@ RELATIONS: dict[type, Callable[[Any], Iterator[tuple[str, str]]]] = {
     EngineSettings: _engine,
     SamplingSettings: _sampling,
     BulkSettings: _bulk,
+    ServingSettings: _serving,
+    ServeJob: _serve,
 }

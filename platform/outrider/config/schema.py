@@ -193,7 +193,7 @@ class ServingSettings:
     admin_keys_file: str = ""  # the same for /admin; empty: /admin answers on loopback only
     num_replicas: int = 1  # engines at the start, and the least that are kept
     max_replicas: int = 0  # most engines under load; 0: num_replicas
-    cpus_per_replica: int = 0  # cores (Ray CPUs and threads) of one; 0: every core / num_replicas
+    cpus_per_replica: int = 0  # cores (Ray CPUs and threads) of one; 0: every core / most replicas
     target_load_tokens: int = 2048  # queued tokens a replica should have; more: another replica
     max_queue: int = 64  # requests waiting for a row of a replica; one more is a 429
     max_request_bytes: int = 1_000_000  # a larger body is a 413
@@ -229,6 +229,8 @@ class ServeJob:
     serving: ServingSettings
     action: ServeAction = ServeAction.RUN
     export_dir: str = "runs/export"  # folder for action=export
+    export_image: str = "outrider:latest"  # image with this project and Ray, for KubeRay
+    export_memory: str = "8Gi"  # of a pod
 
 
 class BenchTarget(Enum):

@@ -1,0 +1,67 @@
+"""What a Serve config names: builders that turn its plain arguments into applications.
+
+`import_path: outrider.entry:release` and `outrider.entry:gateway`; `serving.export` writes them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from outrider.config.limits import validate
+from outrider.config.schema import ServeJob
+from outrider.config.typed import typed
+from outrider.models import default_cache_dir
+from outrider.recipe import EngineRecipe, with_threads
+from outrider.serving.application import release_application
+from outrider.serving.gateway import gateway_application
+from outrider.serving.ready import model_name
+from outrider.serving.service_recipe import ServiceRecipe
+
+
+def release(args: Mapping[str, Any]) -> Any:
+    """The engines. `args`: settings (as `--cfg` prints them), cpus."""
+    return bind_release(_settings(args), cpus=int(args["cpus"]))
+
+
+def gateway(args: Mapping[str, Any]) -> Any:
+    """The API. `args`: settings, fingerprint, created (seconds since 1970)."""
+    return bind_gateway(
+        _settings(args), fingerprint=str(args["fingerprint"]), created=int(args["created"])
+    )
+
+
+def bind_release(job: ServeJob, *, cpus: int) -> Any:
+    """The Serve application of the engines, each on `cpus` cores."""
+    draft = job.draft
+    if draft.model is not None:
+        draft = replace(draft, model=with_threads(draft.model, cpus))
+    recipe = EngineRecipe(
+        model=with_threads(job.model, cpus),
+        draft=draft,
+        engine=job.engine,
+        cache_dir=Path(default_cache_dir(os.environ)),
+    )
+    return release_application(recipe.live, job.serving, job.engine, num_cpus=cpus)
+
+
+def bind_gateway(job: ServeJob, *, fingerprint: str, created: int) -> Any:
+    """The Serve application of the API."""
+    recipe = ServiceRecipe(
+        settings=job.serving,
+        engine=job.engine,
+        sampling=job.sampling,
+        model=model_name(job.model.source),
+        fingerprint=fingerprint,
+        created=created,
+    )
+    return gateway_application(recipe, job.serving)
+
+
+def _settings(args: Mapping[str, Any]) -> ServeJob:
+    job = typed(ServeJob, args["settings"])
+    validate(job)
+    return job

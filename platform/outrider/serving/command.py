@@ -1,0 +1,145 @@
+"""The server's driver: Ray -> applications -> ready -> windows -> drained."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from outrider.cluster.cores import is_given
+from outrider.cluster.session import ray_session
+from outrider.config.schema import ServeJob, ServingSettings
+from outrider.core import Clock, UserError
+from outrider.serving import deployment
+from outrider.serving.placement import most_replicas
+from outrider.serving.ready import Ready, url_of
+from outrider.serving.series import Series
+from outrider.serving.stopping import Stop
+from outrider.tracking.lifecycle import closing
+from outrider.tracking.release import Release
+from outrider.tracking.tracker import Run, Tracker
+
+
+@dataclass(frozen=True, kw_only=True)
+class Server:
+    """What is to be served, and who is told."""
+
+    job: ServeJob
+    applications: Callable[[], tuple[Any, Any]]  # binds the release and the gateway
+    model: str  # name that clients see
+    release: Release
+    cpus: int  # of one engine
+    tracker: Tracker
+    clock: Clock
+    notices: Console
+    screen: Console
+    log: Path  # where Ray's own words go
+
+    def run(self) -> None:
+        """Serve until a signal, then end what is in flight.
+
+        Raises UserError and Fault with one line; KeyboardInterrupt (130) and
+        `tracking.lifecycle.Terminated` (143) for a signal before it is ready and for the second
+        one after, when the run was closed as KILLED.
+        """
+        if not is_given():
+            check_port(self.job.serving)
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        with Stop() as stop, closing(self._start_run()) as run, self._session():
+            self._deploy()
+            stop.be_patient()
+            self._say_ready(run)
+            began_s = self.clock.monotonic()
+            series = self._watch(stop, run)
+            self._drain()
+            run.log_final(series.final(self.clock.monotonic() - began_s))
+
+    def _start_run(self) -> Run:
+        release, serving = self.release, self.job.serving
+        params = {
+            **release.settings,
+            **release.params,
+            "fingerprint": release.fingerprint,
+            "release": serving.release,
+            "num_replicas": serving.num_replicas,
+            "cpus_per_replica": self.cpus,
+        }
+        run = self.tracker.start_run(
+            name=f"serve {serving.release}", kind="serve", params=params, tags=release.tags
+        )
+        for name, text in release.texts.items():
+            run.log_text(text, name=name)
+        return run
+
+    def _session(self) -> AbstractContextManager[None]:
+        self._tell("starting Ray ...")
+        return ray_session(self.log, num_cpus=self.cpus * most_replicas(self.job.serving))
+
+    def _deploy(self) -> None:
+        serving = self.job.serving
+        deployment.start_serve(serving, self.log)
+        self._tell("loading the model ...")
+        deployment.deploy(serving, *self.applications(), self._tell)
+        if not is_given():
+            deployment.wait_for_answer(url_of(serving))
+
+    def _say_ready(self, run: Run) -> None:
+        ready = Ready(
+            settings=self.job.serving,
+            model=self.model,
+            fingerprint=self.release.fingerprint,
+            cpus=self.cpus,
+            run_id=run.run_id,
+            open_command=self.tracker.open_command,
+        )
+        for line in ready.lines:
+            self.screen.print(line, highlight=False, markup=False, soft_wrap=True)
+
+    def _watch(self, stop: Stop, run: Run) -> Series:
+        """A window of figures every `tracking.window_s` in which something was emitted."""
+        began_s = self.clock.monotonic()
+        series = Series(began_s)
+        is_over = False
+        while not is_over:
+            is_over = stop.wait(self.job.tracking.window_s)
+            stats = deployment.ask_stats(self.job.serving.release)
+            now_s = self.clock.monotonic()
+            series, figures = series.after(stats, now_s)
+            if figures is not None:
+                run.log_window(figures, step=round(now_s - began_s), at_s=self.clock.time())
+        return series
+
+    def _drain(self) -> None:
+        serving = self.job.serving
+        self._tell(
+            f"stopping: requests in flight have {serving.deadline_s:g} s to end; "
+            "once more stops at once"
+        )
+        deployment.take_away(serving)
+        self._tell("stopped")
+
+    def _tell(self, line: str) -> None:
+        self.notices.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def check_port(settings: ServingSettings) -> None:
+    """Raise UserError where nobody can listen there."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    with socket.socket(family) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((settings.host, settings.port))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                why = f"{settings.port} on {settings.host} is taken: give another serving.port=..."
+                raise UserError(f"serving.port: {why}") from error
+            raise UserError(
+                f"serving.host: can't listen on {settings.host} port {settings.port}: "
+                f"{error.strerror or error}"
+            ) from error

@@ -1,0 +1,141 @@
+"""Applications on Serve: started, awaited, asked, taken away."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from ray import serve
+from ray.exceptions import RayError
+from ray.serve.config import ProxyLocation
+from ray.serve.context import _get_global_client
+from ray.serve.exceptions import RayServeException
+from ray.serve.schema import ApplicationStatus, LoggingConfig
+
+from outrider.cluster.cores import is_given
+from outrider.config.schema import ServingSettings
+from outrider.core import Fault, UserError
+from outrider.serving.board import close_board
+from outrider.serving.gateway import GATEWAY
+from outrider.serving.messages import ReplicaStats
+from outrider.serving.ready import reason_in
+from outrider.serving.release import application_name, open_release
+
+LOOK_S = 0.25
+STATS_WAIT_S = 10.0
+ANSWER_WAIT_S = 60.0  # from applications that run to an answer over HTTP
+CLOSE_WAIT_S = 30.0  # beyond the deadline of the requests
+QUIET = LoggingConfig(enable_access_log=False, log_level="WARNING")
+
+
+def start_serve(settings: ServingSettings, log: Path) -> None:
+    """Serve with its HTTP proxy. UserError where it listens elsewhere already."""
+    _log_into(log)
+    where = {"host": settings.host, "port": settings.port}
+    location = ProxyLocation.EveryNode if is_given() else ProxyLocation.HeadOnly
+    try:
+        serve.start(proxy_location=location, http_options=where, logging_config=QUIET)
+    except (RayServeException, RayError, RuntimeError, TimeoutError) as error:
+        raise Fault(f"Serve does not start: {str(error).splitlines()[0]}") from error
+    there = _get_global_client().http_config
+    if (there.host, there.port) != (settings.host, settings.port):
+        raise UserError(
+            f"serving.port: Serve on this cluster listens on {there.host} port {there.port} "
+            "already; give serving.host and serving.port so"
+        )
+
+
+def deploy(
+    settings: ServingSettings, release: Any, gateway: Any, tell: Callable[[str], None]
+) -> None:
+    """Run both applications and wait until they do. Raises what a replica died of."""
+    names = [application_name(settings.release), GATEWAY]
+    targets = [
+        serve.RunTarget(target=app, name=name, route_prefix=route, logging_config=QUIET)
+        for app, name, route in zip((release, gateway), names, (None, "/"), strict=True)
+    ]
+    serve.run_many(
+        targets,
+        wait_for_ingress_deployment_creation=False,
+        wait_for_applications_running=False,
+    )
+    told: set[str] = set()
+    while not all(_is_running(name) for name in names):
+        for line in _troubles(names):
+            if line not in told:
+                told.add(line)
+                tell(line)
+        time.sleep(LOOK_S)
+
+
+def wait_for_answer(url: str) -> None:
+    """Until the gateway says over HTTP that it is ready."""
+    until = time.monotonic() + ANSWER_WAIT_S
+    while not _answers(f"{url}/readyz"):
+        if time.monotonic() > until:
+            raise Fault(f"no answer at {url} within {ANSWER_WAIT_S:g} s")
+        time.sleep(LOOK_S)
+
+
+def ask_stats(release: str) -> list[ReplicaStats]:
+    """What the replicas tell of themselves; empty where none answers in time."""
+
+    async def ask() -> list[ReplicaStats]:
+        return await asyncio.wait_for(open_release(release).stats(), STATS_WAIT_S)
+
+    try:
+        return asyncio.run(ask())
+    except (TimeoutError, RayError, RayServeException):
+        return []
+
+
+def take_away(settings: ServingSettings) -> None:
+    """First the gateway, then the release: each ends what it has in flight, then goes."""
+    until = time.monotonic() + settings.deadline_s + CLOSE_WAIT_S
+    for name in (GATEWAY, application_name(settings.release)):
+        serve.delete(name, _blocking=False)
+        while name in serve.status().applications and time.monotonic() < until:
+            time.sleep(LOOK_S)
+    close_board(settings.release)
+
+
+def _is_running(name: str) -> bool:
+    application = serve.status().applications.get(name)
+    if application is None:
+        return False
+    if application.status is ApplicationStatus.DEPLOY_FAILED:
+        raise reason_in("\n".join([application.message, *_messages(application)]))
+    return bool(application.status is ApplicationStatus.RUNNING)
+
+
+def _troubles(names: list[str]) -> Iterator[str]:
+    """What Serve waits for, where it is not just the model that loads."""
+    for name, application in serve.status().applications.items():
+        if name in names:
+            for message in _messages(application):
+                yield message.strip().splitlines()[0]
+
+
+def _messages(application: Any) -> list[str]:
+    return [each.message for each in application.deployments.values() if each.message.strip()]
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urlopen(url, timeout=5):
+            return True
+    except (URLError, OSError):
+        return False
+
+
+def _log_into(log: Path) -> None:
+    """What Serve tells its driver goes where Ray's own words go."""
+    logger = logging.getLogger("ray.serve")
+    logger.handlers = [logging.FileHandler(log)]
+    logger.propagate = False

@@ -1,0 +1,53 @@
+"""Windows of what a release does, out of what its replicas tell. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from outrider.core import Counters
+from outrider.serving.messages import ReplicaStats
+from outrider.telemetry.meters import figures_of
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Where a series of windows stands. A replica's counters begin at 0 with its process."""
+
+    at_s: float  # monotonic, the end of the last window
+    last: Mapping[str, Counters] = field(default_factory=dict)  # by replica, as it told them
+    total: Counters = field(default_factory=Counters)
+
+    def after(
+        self, stats: Sequence[ReplicaStats], now_s: float
+    ) -> tuple[Series, dict[str, float] | None]:
+        """The series with one window more, and its figures; None where nothing was emitted."""
+        done, total = Counters(), Counters()
+        for each in stats:
+            done += _since(each.counters, self.last.get(each.replica, Counters()))
+        total += self.total
+        total += done
+        told = {each.replica: each.counters for each in stats}
+        series = Series(now_s, {**self.last, **told}, total)
+        span = now_s - self.at_s
+        if not done.emitted or span <= 0:
+            return series, None
+        figures = figures_of(done)
+        ratios = {name: value for name, value in figures.items() if not name.startswith("num_")}
+        return series, {
+            "window.tok_s": done.emitted / span,
+            "window.num_replicas": float(len(stats)),
+            "window.num_running": float(sum(each.num_running for each in stats)),
+            "window.num_waiting": float(sum(each.num_waiting for each in stats)),
+            **{f"window.{name}": value for name, value in ratios.items()},
+        }
+
+    def final(self, duration_s: float) -> dict[str, float]:
+        """Figures of the whole run."""
+        return {**figures_of(self.total), "duration_s": duration_s}
+
+
+def _since(now: Counters, before: Counters) -> Counters:
+    """What was counted in between; positions are left out: they are no series."""
+    numbers = (name for name in now.__slots__ if not name.startswith("position_"))
+    return Counters(**{name: getattr(now, name) - getattr(before, name) for name in numbers})
