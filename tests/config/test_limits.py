@@ -7,7 +7,7 @@ import pytest
 
 from outrider.config.limits import RANGES, problems, validate
 from outrider.config.load import load
-from outrider.config.schema import BenchJob, BulkJob
+from outrider.config.schema import BenchJob, BulkJob, ServeJob, ServingSettings
 from outrider.core import UserError
 
 
@@ -26,6 +26,7 @@ def changed(settings: Any, key: str, value: object) -> Any:
 def test_the_defaults_make_sense(job: BulkJob) -> None:
     validate(job)
     validate(load(BenchJob, "bench"))
+    validate(load(ServeJob, "serve"))
 
 
 @pytest.mark.parametrize(
@@ -74,3 +75,46 @@ def test_float64_is_refused_where_it_cannot_run() -> None:
 def test_every_range_belongs_to_a_field() -> None:
     for cls, ranges in RANGES.items():
         assert set(ranges) <= {field.name for field in fields(cls)}
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.9", "::1", "localhost"])
+def test_loopback_needs_no_keys(host: str) -> None:
+    validate(ServingSettings(host=host))
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.0.7", "example.org", "::"])
+def test_strangers_are_never_served_without_keys(host: str) -> None:
+    open_door = ServingSettings(host=host)
+    with pytest.raises(UserError, match=r"^host: .* give serving\.keys_file"):
+        validate(open_door)
+    with pytest.raises(UserError, match=r"^host: .* give serving\.keys_file"):
+        validate(replace(open_door, admin_keys_file="admin"))
+    with pytest.raises(UserError, match=r"^host: .* give serving\.admin_keys_file"):
+        validate(replace(open_door, keys_file="keys"))
+    validate(replace(open_door, keys_file="keys", admin_keys_file="admin"))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "problem"),
+    [
+        ("release", "a b", "letters, digits, - and _ only, got 'a b'"),
+        ("release", "", "letters, digits, - and _ only"),
+        ("host", " ", "must not be empty"),
+        ("port", 0, "must be at least 1 and at most 65535, got 0"),
+        ("port", 70000, "must be at least 1 and at most 65535, got 70000"),
+        ("num_replicas", 0, "must be at least 1"),
+        ("max_replicas", 1, "must be 0 or at least num_replicas (2)"),
+        ("max_choices", 0, "must be at least 1"),
+        ("deadline_s", 0.0, "must be above 0"),
+        ("stall_s", -1.0, "must be above 0"),
+    ],
+)
+def test_a_server_that_cannot_be_is_refused(key: str, value: object, problem: str) -> None:
+    with pytest.raises(UserError, match=f"^serving.{key}: ") as caught:
+        validate(changed(load(ServeJob, "serve", ["num_replicas=2"]), f"serving.{key}", value))
+    assert problem in str(caught.value)
+
+
+def test_rounds_are_not_traced_while_serving() -> None:
+    with pytest.raises(UserError, match=r"^engine\.trace: .* bulk jobs only"):
+        load(ServeJob, "serve", ["trace=true"])

@@ -5,9 +5,18 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any
 
+from outrider.config.range import (
+    COUNT,
+    PORT,
+    POSITIVE,
+    POSITIVE_COUNT,
+    POSITIVE_SHARE,
+    SHARE,
+    Range,
+)
 from outrider.config.schema import (
     BenchSettings,
     BreakerSettings,
@@ -27,36 +36,6 @@ from outrider.config.schema import (
 )
 from outrider.core import UserError
 
-
-@dataclass(frozen=True)
-class Range:
-    """An interval in which a number must lie; `None` is unbounded."""
-
-    low: float | None = None
-    high: float | None = None
-    is_open_low: bool = False
-
-    def __contains__(self, value: float) -> bool:
-        if self.low is not None and (value < self.low or (self.is_open_low and value == self.low)):
-            return False
-        return self.high is None or value <= self.high
-
-    def __str__(self) -> str:
-        low = (
-            ""
-            if self.low is None
-            else f"{'above' if self.is_open_low else 'at least'} {self.low:g}"
-        )
-        high = "" if self.high is None else f"at most {self.high:g}"
-        return " and ".join(part for part in (low, high) if part)
-
-
-COUNT = Range(low=0)
-POSITIVE_COUNT = Range(low=1)
-POSITIVE = Range(low=0, is_open_low=True)
-SHARE = Range(low=0, high=1)
-POSITIVE_SHARE = Range(low=0, high=1, is_open_low=True)
-PORT = Range(low=1, high=65535)
 
 RANGES: dict[type, dict[str, Range]] = {
     ModelSettings: {

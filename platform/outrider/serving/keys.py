@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import ipaddress
 from pathlib import Path
 
-from outrider.config.schema import ServingSettings
 from outrider.core import UserError
 
 
@@ -43,29 +41,6 @@ class Keys:
         shown = _digest(key.strip())
         fits = [hmac.compare_digest(shown, digest) for digest in self._digests]
         return scheme.lower() == "bearer" and any(fits)
-
-
-def check_exposure(settings: ServingSettings) -> None:
-    """Raise UserError where strangers could reach a server without keys."""
-    if is_loopback(settings.host):
-        return
-    if not settings.keys_file:
-        raise UserError(
-            f"serving.host: {settings.host} can be reached from outside; "
-            "set serving.keys_file to a file with one API key a line, or use 127.0.0.1"
-        )
-    if not settings.admin_keys_file:
-        raise UserError(
-            f"serving.host: {settings.host} can be reached from outside; "
-            "set serving.admin_keys_file too: /admin changes how replicas decode"
-        )
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _digest(key: str) -> bytes:
