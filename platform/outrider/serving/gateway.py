@@ -22,8 +22,9 @@ def gateway_application(make_service: Any, settings: ServingSettings) -> Any:
     """`make_service(desk) -> Service` is called inside the gateway. Picklable."""
 
     def build() -> Any:
-        releases = {settings.release: open_release(settings.release)}
-        desk = Desk(releases, Plan(stable=settings.release), most_calls=MOST_CALLS)
+        name = settings.release
+        releases = {name: open_release(name, deadline_s=settings.deadline_s)}
+        desk = Desk(releases, Plan(stable=name), most_calls=MOST_CALLS)
         service: Service = make_service(desk)
         return Calm(create_api(service))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -20,18 +21,22 @@ from ray.serve.exceptions import (
     ReplicaUnavailableError,
 )
 
+from outrider.config.schema import ServingSettings
 from outrider.core import Fault
 from outrider.openai.call import Call
+from outrider.openai.errors import SERVER
 from outrider.serving.board import open_board
 from outrider.serving.messages import (
     BusyError,
     Control,
     Events,
+    Refusal,
     ReplicaLostError,
     ReplicaStats,
 )
 
 DEPLOYMENT = "Replica"
+LATE_S = 5.0  # beyond the deadline of a call
 ANSWER_WAIT_S = 8.0  # of every replica, to what is asked of all
 LOST = (
     RayActorError,
@@ -50,23 +55,30 @@ def application_name(release: str) -> str:
 class ServeRelease:
     """Calls go to one replica each; what is lost or refused is told as messages' errors."""
 
-    def __init__(self, name: str, handle: Any) -> None:
+    def __init__(self, name: str, handle: Any, deadline_s: float) -> None:
         self._name = name
         self._handle = handle
         self._streaming = handle.options(stream=True, method_name="stream")
-        self._board = open_board(name)
+        self._wait_s = deadline_s + LATE_S
 
     @property
     def name(self) -> str:
         return self._name
 
     async def stream(self, call: Call) -> AsyncGenerator[Events]:
+        until = asyncio.get_running_loop().time() + self._wait_s
         with _told():
             response = self._streaming.remote(call)
         try:
             with _told():
-                async for events in response:
+                while True:
+                    async with asyncio.timeout_at(until):
+                        events = await anext(response, None)
+                    if events is None:
+                        return
                     yield events
+        except TimeoutError:
+            yield (self._too_late(),)
         finally:
             response.cancel()  # nothing happens where it has ended
 
@@ -74,14 +86,18 @@ class ServeRelease:
         with _told():
             response = self._handle.complete.remote(call)
             try:
-                events: Events = await response
+                async with asyncio.timeout(self._wait_s):
+                    events: Events = await response
                 return events
+            except TimeoutError:
+                return (self._too_late(),)
             finally:
                 response.cancel()
 
     async def control(self, control: Control) -> None:
         """Raises `Fault` where a replica that runs does not answer in time."""
-        await self._board.write.remote(control)  # first: a replica that starts now reads it
+        # First the board: a replica that starts now reads it.
+        await open_board(self._name).write.remote(control)
         try:
             await self._ask_all("control", control)
         except TimeoutError as error:
@@ -102,10 +118,19 @@ class ServeRelease:
         except DeploymentUnavailableError:  # there is none now
             return []
 
+    def _too_late(self) -> Refusal:
+        message = f"no replica ended this within {self._wait_s:g} s"
+        return Refusal(status=504, message=message, kind=SERVER, code="deadline")
 
-def open_release(name: str) -> ServeRelease:
-    """The release of an application that runs."""
-    return ServeRelease(name, serve.get_deployment_handle(DEPLOYMENT, application_name(name)))
+
+def open_release(name: str, *, deadline_s: float = ServingSettings.deadline_s) -> ServeRelease:
+    """The release of an application; calls wait where it does not run yet.
+
+    A replica ends a call at `deadline_s` itself; here those end that no replica took or ended.
+    """
+    app = application_name(name)
+    handle = serve.get_deployment_handle(DEPLOYMENT, app, _check_exists=False)
+    return ServeRelease(name, handle, deadline_s)
 
 
 @contextmanager
