@@ -1,7 +1,12 @@
 """Counters of an engine as Ray's own metrics, for the Prometheus that a cluster has already.
 
-Ray adds the node and the replica, and puts `ray_` before every name: vLLM's own names can't be
-had here. The gateway's /metrics has them as they are.
+Ray shows `ray_` before every name and `_total` behind a counter's. It refuses the colon of
+vLLM's names (a warning now, an error later), so these are written as vLLM's own exporter for Ray
+writes them: `vllm:spec_decode_num_drafts` becomes `ray_vllm_spec_decode_num_drafts_total`. The
+gateway's /metrics has the names with their colons.
+
+Ray sums up what the processes of a node count under the same labels, and of gauges it keeps one:
+gauges name their replica, counters need not, and live on when a replica is gone.
 """
 
 from __future__ import annotations
@@ -11,55 +16,81 @@ from collections.abc import Mapping
 from ray.util.metrics import Counter, Gauge
 
 from outrider.core import Counters
+from outrider.telemetry.growth import growth
 from outrider.telemetry.meters import METER_OF
 
-COUNTS = {  # name: field of Counters, meaning
-    **{
-        f"outrider_{meter.name}": (field, meter.help)
-        for field, meter in METER_OF.items()
-        if field
-        in ("drafted", "evaluated", "accepted", "emitted", "num_rounds", "num_draft_rounds")
-    },
+ALL = "all"  # key of the totals, whoever drafted
+TOTALS = {  # name: field of Counters, meaning
+    **{f"outrider_{meter.name}": (field, meter.help) for field, meter in METER_OF.items()},
     "vllm_spec_decode_num_drafts": ("num_draft_rounds", "As vLLM: drafts."),
     "vllm_spec_decode_num_draft_tokens": ("drafted", "As vLLM: drafted tokens."),
     "vllm_spec_decode_num_accepted_tokens": ("accepted", "As vLLM: accepted tokens."),
 }
-LABELS = ("release", "mode", "drafter")
-ALL = "all"  # drafter of what is counted whoever drafted
+DRAFTER_FIELDS = ("drafted", "evaluated", "accepted", "num_draft_rounds")
+BY_DRAFTER = {
+    f"outrider_drafter_{METER_OF[field].name}": (field, f"{METER_OF[field].help} By drafter.")
+    for field in DRAFTER_FIELDS
+}
+PER_POSITION = "vllm_spec_decode_num_accepted_tokens_per_pos"
 
 
 class RayExporter:
-    """Takes totals, passes on what they grew by."""
+    """Takes totals, passes on what they grew by. For one replica; not thread-safe."""
 
-    def __init__(self, release: str) -> None:
-        self._release = release
-        self._counters = {
-            name: Counter(name, description=help_, tag_keys=LABELS)
-            for name, (_, help_) in COUNTS.items()
-        }
+    def __init__(self, release: str, replica: str = "") -> None:
+        self._where = {"release": release, "replica": replica}
+        self._totals = _counters(TOTALS, ("release", "mode"))
+        self._by_drafter = _counters(BY_DRAFTER, ("release", "mode", "drafter"))
+        labels = ("release", "mode", "position")
+        self._positions = Counter(PER_POSITION, "As vLLM: accepted, by position.", labels)
         self._gauges: dict[str, Gauge] = {}
         self._before: dict[str, Counters] = {}
 
     def export(
         self, mode: str, by_drafter: Mapping[str, Counters], load: Mapping[str, float]
     ) -> None:
-        """`by_drafter`: totals since the engine began, `ALL` among them; `load`: gauges."""
-        for drafter, total in by_drafter.items():
-            self._export(mode, drafter, total)
-        for name, value in load.items():
-            self._gauge(name).set(value, tags={"release": self._release})
+        """`by_drafter`: totals since the engine began, `ALL` among them; `load`: gauges.
 
-    def _export(self, mode: str, drafter: str, total: Counters) -> None:
-        before = self._before.get(drafter, Counters())
-        tags = {"release": self._release, "mode": mode, "drafter": drafter}
-        for name, (field, _) in COUNTS.items():
-            grown = getattr(total, field) - getattr(before, field)
-            if grown > 0:
-                self._counters[name].inc(grown, tags=tags)
-        self._before[drafter] = total
+        What was counted since the last call is put down to `mode`.
+        """
+        for drafter, now in by_drafter.items():
+            new = growth(self._before.get(drafter, Counters()), now)
+            self._before[drafter] = _copy(now)
+            tags = {"release": self._where["release"], "mode": mode}
+            if drafter == ALL:
+                _grow(self._totals, TOTALS, new, tags)
+                self._grow_positions(new.position_accepts, tags)
+            else:
+                _grow(self._by_drafter, BY_DRAFTER, new, {**tags, "drafter": drafter})
+        for name, value in load.items():
+            self._gauge(name).set(value, tags=self._where)
+
+    def _grow_positions(self, accepts: list[int], tags: dict[str, str]) -> None:
+        for position, accepted in enumerate(accepts):
+            if accepted > 0:
+                self._positions.inc(accepted, tags={**tags, "position": str(position)})
 
     def _gauge(self, name: str) -> Gauge:
         if name not in self._gauges:
-            shown = f"outrider_{name}"
-            self._gauges[name] = Gauge(shown, description=name, tag_keys=("release",))
+            self._gauges[name] = Gauge(f"outrider_{name}", f"{name}, now.", tuple(self._where))
         return self._gauges[name]
+
+
+def _counters(names: Mapping[str, tuple[str, str]], labels: tuple[str, ...]) -> dict[str, Counter]:
+    return {name: Counter(name, help_, labels) for name, (_, help_) in names.items()}
+
+
+def _grow(
+    counters: Mapping[str, Counter],
+    names: Mapping[str, tuple[str, str]],
+    new: Counters,
+    tags: dict[str, str],
+) -> None:
+    for name, (field, _) in names.items():
+        if getattr(new, field) > 0:  # Ray refuses to add 0
+            counters[name].inc(getattr(new, field), tags=tags)
+
+
+def _copy(counters: Counters) -> Counters:
+    """An engine in this process goes on counting in the object that it gave."""
+    return growth(Counters(), counters)
