@@ -197,3 +197,21 @@ def test_a_request_id_is_written_once(stand: Stand) -> None:
         stand.url + CHAT, json={"messages": HELLO}, headers={"x-request-id": "mine"}, timeout=30
     )
     assert answer.headers.get_list("x-request-id") == ["mine"]
+
+
+def test_counters_by_release_mode_and_drafter_are_among_rays_own_metrics(stand: Stand) -> None:
+    stand.post(ignore_eos=True, max_tokens=60)
+    node = ray.nodes()[0]
+    page = f"http://127.0.0.1:{node['MetricsExportPort']}"
+    until = time.monotonic() + 60
+    while True:
+        lines = httpx.get(page, timeout=30).text.splitlines()
+        shown = [line for line in lines if line.startswith("ray_outrider_num_drafted_tokens")]
+        if {name for name in ("all", "ngram") if any(f'drafter="{name}"' in x for x in shown)} == {
+            "all",
+            "ngram",
+        }:
+            break
+        assert time.monotonic() < until, shown
+        time.sleep(0.5)
+    assert all('release="main"' in line and 'mode="' in line for line in shown)

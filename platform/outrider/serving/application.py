@@ -20,6 +20,7 @@ from outrider.serving.messages import Control, Events, ReplicaStats
 from outrider.serving.ports import OpenEngine
 from outrider.serving.release import DEPLOYMENT
 from outrider.serving.replica import Replica
+from outrider.serving.stats_exporter import StatsExporter
 
 SPARE_REQUESTS = 16  # beyond rows and queue: these are answered 429 by the replica itself
 HEALTH_WAIT_S = 10.0
@@ -40,6 +41,7 @@ class ServedReplica:
         self._replica = Replica(open_engine, settings, engine, name=name)
         self._board = open_board(settings.release)
         self._has_read_board = False
+        self._exporter = StatsExporter(settings.release)
 
     async def stream(self, call: Call) -> AsyncGenerator[Events]:
         await self._read_board()
@@ -62,8 +64,8 @@ class ServedReplica:
     def record_autoscaling_stats(self) -> dict[str, float]:
         return self._replica.autoscaling_stats()
 
-    def check_health(self) -> None:
-        """End the process where the engine stands still.
+    async def check_health(self) -> None:
+        """End the process where the engine stands still; else tell Ray's metrics what it did.
 
         Only telling Serve would drain the replica first: its cores, which the next one needs,
         and its calls would wait for what no longer moves, as long as `deadline_s`. A dead
@@ -74,6 +76,7 @@ class ServedReplica:
         except Fault:
             _LOG.exception("this replica ends, so that it is replaced")
             os._exit(STALLED)
+        self._exporter.see(await self._replica.stats(self._release))
 
     async def _read_board(self) -> None:
         """Before the first call: what was broadcast before this replica came."""
