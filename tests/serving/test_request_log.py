@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -70,3 +71,50 @@ def test_a_folder_that_cannot_be_written_stops_nobody(
     log.close()
     assert log.num_dropped == 3
     assert len(caplog.records) == 1
+
+
+def test_half_a_surrogate_pair_is_one_odd_row_and_loses_no_other(tmp_path: Path) -> None:
+    log = RequestLog(tmp_path, rows=10, period_s=60.0, with_text=True)
+    log.add(replace(ENTRY, prompt="odd \ud83d end"))
+    log.add(ENTRY)
+    log.close()
+    assert [row["prompt"] for row in rows(tmp_path)] == ["odd \\ud83d end", "secret question"]
+    assert log.num_dropped == 0
+
+
+def test_two_gateways_share_a_folder(tmp_path: Path) -> None:
+    logs = [
+        RequestLog(tmp_path, rows=10, period_s=60.0, with_text=False, clock=lambda: 0.0)
+        for _ in range(2)
+    ]
+    for index, log in enumerate(logs):
+        log.add(replace(ENTRY, request_id=f"r{index}"))
+        log.close()
+    assert {row["request_id"] for row in rows(tmp_path)} == {"r0", "r1"}
+
+
+def test_what_comes_after_the_end_is_counted_and_waits_for_nobody(tmp_path: Path) -> None:
+    log = RequestLog(tmp_path, rows=10, period_s=60.0, with_text=False)
+    log.close()
+    log.close()
+    log.add(ENTRY)
+    assert log.num_dropped == 1
+
+
+def test_a_table_of_more_than_64_bits_drops_its_file_and_no_later_one(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = RequestLog(tmp_path, rows=1, period_s=60.0, with_text=False)
+    log.add(replace(ENTRY, num_retries=2**70))
+    log.add(ENTRY)
+    log.close()
+    assert len(rows(tmp_path)) == log.num_dropped == len(caplog.records) == 1
+    assert not list(tmp_path.glob("*.tmp"))
+
+
+def test_what_a_process_that_died_left_unfinished_goes_after_an_hour(tmp_path: Path) -> None:
+    for name, age_s in (("requests-old.tmp", 4000.0), ("requests-new.tmp", 10.0)):
+        (tmp_path / name).write_bytes(b"half")
+        os.utime(tmp_path / name, (time.time() - age_s,) * 2)
+    RequestLog(tmp_path, rows=1, period_s=60.0, with_text=False).close()
+    assert [path.name for path in tmp_path.iterdir()] == ["requests-new.tmp"]

@@ -19,6 +19,7 @@ from outrider.core import Counters
 from outrider.telemetry.growth import growth
 from outrider.telemetry.meters import METER_OF
 
+NOTHING = Counters()
 ALL = "all"  # key of the totals, whoever drafted
 TOTALS = {  # name: field of Counters, meaning
     **{f"outrider_{meter.name}": (field, meter.help) for field, meter in METER_OF.items()},
@@ -51,10 +52,13 @@ class RayExporter:
     ) -> None:
         """`by_drafter`: totals since the engine began, `ALL` among them; `load`: gauges.
 
-        What was counted since the last call is put down to `mode`.
+        What was counted since the last call is put down to `mode`. Totals of nothing say nothing:
+        so tells a replica whose decode thread does not answer, and it may yet answer.
         """
         for drafter, now in by_drafter.items():
-            new = growth(self._before.get(drafter, Counters()), now)
+            if now == NOTHING:
+                continue
+            new = growth(self._before.get(drafter, NOTHING), now)
             self._before[drafter] = _copy(now)
             tags = {"release": self._where["release"], "mode": mode}
             if drafter == ALL:
@@ -93,4 +97,4 @@ def _grow(
 
 def _copy(counters: Counters) -> Counters:
     """An engine in this process goes on counting in the object that it gave."""
-    return growth(Counters(), counters)
+    return growth(NOTHING, counters)
