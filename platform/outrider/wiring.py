@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -30,8 +32,8 @@ from outrider.config.schema import (
     BulkJob,
     DraftSettings,
     ModelSettings,
+    ServeAction,
     ServeJob,
-    ServingSettings,
     TrackingSettings,
 )
 from outrider.core import SystemClock, UserError
@@ -70,27 +72,22 @@ def bulk(settings: BulkJob, words: Sequence[str] = ()) -> int:
 def serve(settings: ServeJob, words: Sequence[str] = ()) -> int:
     """Serve until Ctrl-C, or write what a cluster needs to do so."""
     prepare_environment()  # Ray reads it when imported
-    from outrider import entry
     from outrider.serving.command import Server
     from outrider.serving.placement import check_cores, cpus_per_replica
-    from outrider.serving.ready import model_name
 
     notices, cache_dir = Console(stderr=True), default_cache_dir(os.environ)
     if not is_given():
         check_cores(settings.serving, num_cores())
-    settings = replace(settings, serving=placed(settings.serving))
+    settings = placed(settings)
     cpus = cpus_per_replica(settings.serving, num_cores())
     target, draft = fetch(settings.model, settings.draft, cache_dir, notices)
     resources = {"num_replicas": settings.serving.num_replicas, "cores_per_replica": cpus}
     release = describe(settings, target, draft, collect(REPOSITORY), words, resources)
-    fingerprint, created = release.fingerprint, int(SystemClock().time())
+    if settings.action is ServeAction.EXPORT:
+        return export(settings, release.fingerprint, cpus)
     Server(
         job=settings,
-        applications=lambda: (
-            entry.bind_release(settings, cpus=cpus),
-            entry.bind_gateway(settings, fingerprint=fingerprint, created=created),
-        ),
-        model=model_name(settings.model.source),
+        applications=applications(settings, release.fingerprint, cpus),
         release=release,
         cpus=cpus,
         tracker=tracker(settings.tracking),
@@ -102,14 +99,50 @@ def serve(settings: ServeJob, words: Sequence[str] = ()) -> int:
     return 0
 
 
-def placed(settings: ServingSettings) -> ServingSettings:
-    """With folders and files that mean the same in every process."""
-    return replace(
-        settings,
-        log_dir=str(Path(settings.log_dir or RUNS / "requests").absolute()),
-        keys_file=settings.keys_file and str(Path(settings.keys_file).absolute()),
-        admin_keys_file=settings.admin_keys_file and str(Path(settings.admin_keys_file).absolute()),
+def applications(settings: ServeJob, fingerprint: str, cpus: int) -> Callable[[], tuple[Any, Any]]:
+    """What binds the release and the gateway, once Ray is there."""
+    from outrider.entry import bind_gateway, bind_release
+
+    created = int(SystemClock().time())
+    return lambda: (
+        bind_release(settings, cpus=cpus),
+        bind_gateway(settings, fingerprint=fingerprint, created=created),
     )
+
+
+def export(settings: ServeJob, fingerprint: str, cpus: int) -> int:
+    """Write a Serve config and a KubeRay manifest; say what to do with them."""
+    from outrider.serving.export import Export
+
+    files = Export(
+        job=settings,
+        fingerprint=fingerprint,
+        cpus=cpus,
+        created=int(SystemClock().time()),
+        ray_version=version("ray"),
+    ).write(Path(settings.export_dir))
+    for path in files:
+        Console().print(f"written: {path}", highlight=False, markup=False, soft_wrap=True)
+    return 0
+
+
+def placed(settings: ServeJob) -> ServeJob:
+    """With files and folders that mean the same in every process."""
+    serving, draft = settings.serving, settings.draft
+    serving = replace(
+        serving,
+        log_dir=str(Path(serving.log_dir or RUNS / "requests").absolute()),
+        keys_file=serving.keys_file and str(Path(serving.keys_file).absolute()),
+        admin_keys_file=serving.admin_keys_file and str(Path(serving.admin_keys_file).absolute()),
+    )
+    if draft.model is not None:
+        draft = replace(draft, model=anchored(draft.model))
+    return replace(settings, serving=serving, draft=draft, model=anchored(settings.model))
+
+
+def anchored(model: ModelSettings) -> ModelSettings:
+    kind, _, path = model.source.partition(":")
+    return replace(model, source=f"path:{Path(path).absolute()}") if kind == "path" else model
 
 
 def fetch(

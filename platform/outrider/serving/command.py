@@ -18,7 +18,7 @@ from outrider.config.schema import ServeJob, ServingSettings
 from outrider.core import Clock, UserError
 from outrider.serving import deployment
 from outrider.serving.placement import most_replicas
-from outrider.serving.ready import Ready, url_of
+from outrider.serving.ready import Ready, model_name, url_of
 from outrider.serving.series import Series
 from outrider.serving.stopping import Stop
 from outrider.tracking.lifecycle import closing
@@ -32,7 +32,6 @@ class Server:
 
     job: ServeJob
     applications: Callable[[], tuple[Any, Any]]  # binds the release and the gateway
-    model: str  # name that clients see
     release: Release
     cpus: int  # of one engine
     tracker: Tracker
@@ -92,7 +91,7 @@ class Server:
     def _say_ready(self, run: Run) -> None:
         ready = Ready(
             settings=self.job.serving,
-            model=self.model,
+            model=model_name(self.job.model.source),
             fingerprint=self.release.fingerprint,
             cpus=self.cpus,
             run_id=run.run_id,
