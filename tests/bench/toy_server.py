@@ -42,14 +42,20 @@ class Toy:
         return Starlette(routes=routes, lifespan=lifespan)  # type: ignore[arg-type]
 
     async def status(self, request: Request) -> Response:
-        replica = {
-            "num_running": self.num_rows,
-            "num_waiting": 0,
-            "num_blocks": 100,
-            "num_free_blocks": 100 - self.num_rows,
-            "num_rounds": self.num_rounds,
-        }
-        return JSONResponse({"releases": {"main": {"replicas": [replica]}}})
+        rows = [self.num_rows, 0]
+        names = [f"r{self.num_deaths}", f"r{self.num_deaths + 1}"]
+        replicas = [
+            {
+                "replica": name,
+                "num_running": num_rows,
+                "num_waiting": 0,
+                "num_blocks": 100,
+                "num_free_blocks": 100 - num_rows,
+                "num_rounds": self.num_rounds,
+            }
+            for name, num_rows in zip(names, rows, strict=True)
+        ]
+        return JSONResponse({"model": "toy", "replicas": replicas})
 
     async def chat(self, request: Request) -> Response:
         body = await request.json()

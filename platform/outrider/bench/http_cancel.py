@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from outrider.bench.figure import Figure, Unit
 from outrider.bench.http_bench import Connection, HttpBench
 from outrider.bench.http_client import HttpClient, Wish
+from outrider.bench.http_in_use import InUse
 from outrider.bench.workload import Prompt, repeated
 
 _MOST_HELD = 8  # streams that are open together at the end, and closed at once
@@ -20,36 +21,6 @@ _NUM_PROBES = 5
 _NUM_LOOKS = 600
 _LOOK_S = 0.05
 _ENDLESS = Wish(max_tokens=1000, ignore_eos=True)  # nobody waits for the end
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InUse:
-    """What all replicas hold."""
-
-    num_rows: int
-    num_blocks: int
-    num_rounds: int
-
-    @staticmethod
-    def of(status: object) -> InUse:
-        """Read from the server's status, wherever in it replicas describe themselves."""
-        replicas = list(_replicas(status))
-        return InUse(
-            num_rows=sum(each["num_running"] + each["num_waiting"] for each in replicas),
-            num_blocks=sum(each["num_blocks"] - each["num_free_blocks"] for each in replicas),
-            num_rounds=sum(each["num_rounds"] for each in replicas),
-        )
-
-
-def _replicas(status: object) -> Iterator[dict[str, Any]]:
-    if isinstance(status, dict):
-        if "num_free_blocks" in status:
-            yield status
-            return
-        status = list(status.values())
-    if isinstance(status, list):
-        for part in status:
-            yield from _replicas(part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from outrider.bench.figure import Figure, Unit
 from outrider.bench.http_bench import Connection, HttpBench
 from outrider.bench.http_client import Wish
+from outrider.bench.http_in_use import replica_stats
 from outrider.bench.http_processes import replicas
 from outrider.bench.http_summary import summarize
 from outrider.bench.load import Answer, ErrorKind, closed_loop
@@ -26,7 +27,7 @@ _LOOK_S = 0.5
 
 @dataclass(slots=True)
 class Kills:
-    """When replicas were killed, and how long each of them was missing, in seconds."""
+    """When replicas were killed, and how long until another served in their place, in seconds."""
 
     at_s: list[float] = field(default_factory=list)
     back_s: list[float] = field(default_factory=list)
@@ -109,7 +110,7 @@ async def _kill_under_load(http: Connection, pid: int) -> tuple[list[Answer], Ki
     turn, started, kills = itertools.count(), bench.clock.monotonic(), Kills()
     end = started + 60 * bench.minutes
     async with asyncio.TaskGroup() as tasks:
-        killer = tasks.create_task(_kill_each_minute(bench, pid, started, kills))
+        killer = tasks.create_task(_kill_each_minute(http, pid, started, kills))
         answers = await closed_loop(ask, _until(bench, end), _IN_FLIGHT)
         killer.cancel()
     return answers, kills, bench.clock.monotonic() - started
@@ -123,25 +124,29 @@ def _until(bench: HttpBench, end: float) -> Iterator[Prompt]:
         yield replace(prompt, name=f"{prompt.name}#{number}")
 
 
-async def _kill_each_minute(bench: HttpBench, pid: int, started: float, kills: Kills) -> None:
+async def _kill_each_minute(http: Connection, pid: int, started: float, kills: Kills) -> None:
+    bench = http.bench
     every_s = min(_KILL_EVERY_S, 60 * bench.minutes)
     for number in itertools.count():
         await asyncio.sleep(started + (number + 0.5) * every_s - bench.clock.monotonic())
-        alive = await _both(pid)
-        victim = alive[number % _NUM_REPLICAS]
+        serving = await _full_house(http, frozenset())
+        victim = replicas(pid)[number % _NUM_REPLICAS]
         os.kill(victim, signal.SIGKILL)
         killed = bench.clock.monotonic()
         kills.at_s.append(killed - started)
         bench.tell(f"killed replicas: {victim} killed at {killed - started:.0f} s")
-        await _both(pid, without=victim)
+        await _full_house(http, serving)
         kills.back_s.append(bench.clock.monotonic() - killed)
 
 
-async def _both(pid: int, without: int | None = None) -> list[int]:
-    """Wait until as many replicas run as there should be."""
-    while len(alive := [each for each in replicas(pid) if each != without]) < _NUM_REPLICAS:
+async def _full_house(http: Connection, other_than: frozenset[str]) -> frozenset[str]:
+    """Names of the replicas once as many serve as there should be."""
+    while True:
+        status = await http.client.get("/admin/status")
+        names = frozenset(each["replica"] for each in replica_stats(status))
+        if len(names) == _NUM_REPLICAS and names != other_than:
+            return names
         await asyncio.sleep(_LOOK_S)
-    return alive
 
 
 def _tell(bench: HttpBench, answer: Answer) -> None:
