@@ -148,7 +148,7 @@ def test_a_request_may_switch_speculation_off(site: Site) -> None:
     [
         ({"temperature": "hot"}, "temperature"),
         ({"tools": [{"type": "function"}]}, "tools"),
-        ({"functions": []}, "functions"),
+        ({"functions": [{"name": "f"}]}, "functions"),
         ({"n": 99}, "n"),
         ({"stream_options": {"every": 1}, "stream": True}, "stream_options.every"),
         ({"response_format": {"type": "yaml"}}, "response_format"),

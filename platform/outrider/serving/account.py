@@ -8,10 +8,9 @@ from collections.abc import Iterable
 
 from outrider.openai.call import Call
 from outrider.serving.desk import Trip
+from outrider.serving.leaving import LEFT
 from outrider.serving.messages import Begun, Ended, Event, Piece, Refusal
 from outrider.serving.request_entry import RequestEntry
-
-LEFT = 499  # what proxies write where the client has left
 
 
 class Account:

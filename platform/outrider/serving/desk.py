@@ -7,25 +7,26 @@ the first event, its loss is the call's last event.
 from __future__ import annotations
 
 import asyncio
-import time
+import logging
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
+from outrider.config.schema import ServingSettings
+from outrider.core import Clock, SystemClock
 from outrider.openai.call import Call
 from outrider.openai.errors import RATE_LIMIT, SERVER
 from outrider.serving.messages import (
     BusyError,
+    Ended,
     Events,
     Refusal,
     Release,
     ReplicaLostError,
 )
+from outrider.serving.retry import Patience
 from outrider.serving.split import Choice, Plan, choose
 
-FIRST_WAIT_S = 0.1  # before the second try; doubles
-MOST_WAIT_S = 2.0
-RETRY_S = 30.0  # longest that a call without a token is tried again
 LOST = Refusal(
     status=503, message="the replica was lost; try again", kind=SERVER, code="replica_lost"
 )
@@ -37,6 +38,8 @@ BUSY = Refusal(
     code="busy",
     retry_after_s=1.0,
 )
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -50,17 +53,31 @@ class Trip:
 class Desk:
     """Hands calls to releases. `plan` may be changed while calls are under way."""
 
-    def __init__(self, releases: Mapping[str, Release], plan: Plan, *, most_calls: int) -> None:
+    def __init__(
+        self,
+        releases: Mapping[str, Release],
+        plan: Plan,
+        *,
+        most_calls: int,
+        deadline_s: float = ServingSettings.deadline_s,
+        clock: Clock | None = None,
+    ) -> None:
+        """`most_calls` under way at once; one more is refused. `deadline_s` of one call."""
         self.releases = releases
         self.plan = plan
         self._most_calls = most_calls
+        self._deadline_s = deadline_s
+        self._clock = clock or SystemClock()
         self.num_calls = 0  # under way
 
     def trip(self, key: str) -> Trip:
         return Trip(choose(self.plan, key))
 
     async def events(self, call: Call, trip: Trip) -> AsyncGenerator[Events]:
-        """At least one message; close it to cancel the call."""
+        """At least one message, the last of which ends in `Ended` or `Refusal`.
+
+        Never raises for what happens behind it. Close it to cancel the call.
+        """
         if self.num_calls >= self._most_calls:
             yield (BUSY,)
             return
@@ -69,18 +86,26 @@ class Desk:
             async with aclosing(self._tries(call, trip)) as tries:
                 async for events in tries:
                     yield events
+        except Exception as error:  # noqa: BLE001 - whatever it is, the client is told
+            _LOG.exception("a call to release %s failed", trip.choice.release)
+            why = f"the gateway failed: {type(error).__name__}"
+            yield (Refusal(status=500, message=why, kind=SERVER, code="gateway"),)
         finally:
             self.num_calls -= 1
 
     async def _tries(self, call: Call, trip: Trip) -> AsyncGenerator[Events]:
-        until, wait_s = time.monotonic() + RETRY_S, FIRST_WAIT_S
+        patience = Patience.of(self._deadline_s, self._clock.monotonic())
         while True:
-            has_begun = False
+            has_begun, told = False, LOST
             try:
                 # A try of its own name: the lost one may still run somewhere.
                 named = replace(call, call_id=f"{call.call_id}.{trip.num_retries}")
                 async with aclosing(self._once(named, trip)) as events_:
                     async for events in events_:
+                        refusal = None if has_begun else _stopping(events)
+                        if refusal is not None:
+                            told = refusal
+                            raise ReplicaLostError
                         has_begun = True
                         yield events
                 return
@@ -88,18 +113,28 @@ class Desk:
                 yield (BUSY,)
                 return
             except ReplicaLostError:
-                if has_begun or time.monotonic() + wait_s > until:
-                    yield (CUT if has_begun else LOST,)
+                wait_s = patience.wait_s(trip.num_retries, self._clock.monotonic())
+                if has_begun or wait_s is None:
+                    yield (CUT if has_begun else told,)
                     return
             await asyncio.sleep(wait_s)
-            wait_s = min(2 * wait_s, MOST_WAIT_S)
             trip.num_retries += 1
 
     async def _once(self, call: Call, trip: Trip) -> AsyncGenerator[Events]:
+        """One try. A stream that breaks off is a lost replica's."""
         release = self.releases[trip.choice.release]
         if not call.stream:
             yield await release.complete(call)
             return
+        events: Events = ()
         async with aclosing(release.stream(call)) as stream:
             async for events in stream:
                 yield events
+        if not (events and isinstance(events[-1], Ended | Refusal)):
+            raise ReplicaLostError
+
+
+def _stopping(events: Events) -> Refusal | None:
+    """What a replica says that takes nothing more: it is closing, or its engine has died."""
+    only = events[0] if len(events) == 1 else None
+    return only if isinstance(only, Refusal) and only.status == LOST.status else None

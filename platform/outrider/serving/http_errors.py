@@ -38,12 +38,23 @@ def failed(
     return JsonResponse(as_json(error_object(message, kind, param=param, code=code)), status)
 
 
+def unauthorized() -> Response:
+    """No key, or one that is not of this server."""
+    response = failed(
+        401, "give a key of this server: Authorization: Bearer <key>", code="invalid_api_key"
+    )
+    response.headers["www-authenticate"] = "Bearer"
+    return response
+
+
 def install(api: FastAPI) -> None:
     """Unknown paths, wrong methods and what nobody foresaw."""
 
     @api.exception_handler(HTTPException)
     async def on_http(request: Request, error: HTTPException) -> Response:
-        return failed(error.status_code, f"{request.method} {request.url.path}: {error.detail}")
+        response = failed(error.status_code, f"{request.method} {request.url.path}: {error.detail}")
+        response.headers.update(error.headers or {})
+        return response
 
     @api.exception_handler(Exception)
     async def on_any(request: Request, error: Exception) -> Response:

@@ -24,9 +24,11 @@ class Keys:
             lines = Path(path).read_text().splitlines()
         except (OSError, UnicodeError) as error:
             raise UserError(f"{setting}: can't read {path}: {type(error).__name__}") from error
-        keys = frozenset(line.strip() for line in lines if line.strip() and line[0] != "#")
+        keys = frozenset(key for line in lines if (key := line.strip()) and key[0] != "#")
         if not keys:
             raise UserError(f"{setting}: no key in {path}; write one a line")
+        if not all(key.isascii() and key.isprintable() and " " not in key for key in keys):
+            raise UserError(f"{setting}: a key in {path} has spaces or letters beyond ASCII")
         return cls(keys)
 
     @property

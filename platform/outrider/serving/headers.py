@@ -1,0 +1,36 @@
+"""What the headers of a request and of its answer say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from starlette.datastructures import Headers
+
+from outrider.serving.desk import Trip
+from outrider.serving.messages import Event
+from outrider.serving.sse import begun_in
+
+REQUEST_ID = "x-request-id"
+SESSION_ID = "x-session-id"
+SSE = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+"""Nothing between here and the client may hold events back."""
+SANE_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+
+
+def request_id(headers: Headers, fresh: str) -> str:
+    """The client's own where it may be written back as it is; else `fresh`."""
+    given = headers.get(REQUEST_ID, "")
+    return given if SANE_ID.fullmatch(given) else fresh
+
+
+def where_from(trip: Trip, events: Iterable[Event]) -> dict[str, str]:
+    """Release, arm, mode and replica of an answer, as far as they are known."""
+    headers = {
+        "x-outrider-release": trip.choice.release,
+        "x-outrider-arm": trip.choice.arm.value,
+    }
+    begun = begun_in(events)
+    if begun is not None:
+        headers |= {"x-outrider-mode": begun.mode.value, "x-outrider-replica": begun.replica}
+    return headers

@@ -1,0 +1,130 @@
+"""/v1/chat/completions and /v1/completions: a call from its body to its answer."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from fastapi import FastAPI, Request
+from starlette.responses import Response
+
+from outrider.openai.answer import Head
+from outrider.openai.body import read_call
+from outrider.openai.call import Call, Endpoint
+from outrider.openai.fields import FieldError
+from outrider.serving import headers
+from outrider.serving.account import Account
+from outrider.serving.body import BodyError, read_body
+from outrider.serving.desk import Trip
+from outrider.serving.event_stream import EventStream
+from outrider.serving.http_errors import JsonResponse, failed, refused, unauthorized
+from outrider.serving.leaving import until_gone
+from outrider.serving.messages import Event, Events
+from outrider.serving.routes.models import no_model
+from outrider.serving.service import Service
+from outrider.serving.sse import StreamWriter, as_json, begun_in, refusal_in, whole_answer
+
+
+def add_generation(api: FastAPI, service: Service) -> None:
+    @api.post("/v1/chat/completions")
+    async def chat(request: Request) -> Response:
+        return await _answer(service, request, Endpoint.CHAT)
+
+    @api.post("/v1/completions")
+    async def completions(request: Request) -> Response:
+        return await _answer(service, request, Endpoint.TEXT)
+
+
+async def _answer(service: Service, request: Request, endpoint: Endpoint) -> Response:
+    request_id = headers.request_id(request.headers, secrets.token_hex(16))
+    response = await _generate(service, request, endpoint, request_id)
+    response.headers[headers.REQUEST_ID] = request_id
+    return response
+
+
+async def _generate(
+    service: Service, request: Request, endpoint: Endpoint, request_id: str
+) -> Response:
+    if not service.keys.admit(request.headers.get("authorization")):
+        return unauthorized()
+    try:
+        call = await _read_call(service, request, endpoint)
+    except BodyError as error:
+        return refused(error.refusal)
+    except FieldError as error:
+        return failed(400, str(error), param=error.param, code=error.code.value)
+    if call.model is not None and call.model not in service.names:
+        return no_model(service, call.model)
+    session = request.headers.get(headers.SESSION_ID)
+    trip = service.desk.trip(call.user or session or request_id)
+    account = Account(call, trip, request_id, with_text=service.settings.log_prompts)
+    events = _accounted(service, call, trip, account)
+    answer = _stream if call.stream else _whole
+    return await until_gone(request, answer(service, call, trip, events))
+
+
+async def _read_call(service: Service, request: Request, endpoint: Endpoint) -> Call:
+    prefix = "chatcmpl" if endpoint is Endpoint.CHAT else "cmpl"
+    return read_call(
+        await read_body(request, service.settings.max_request_bytes),
+        endpoint,
+        call_id=f"{prefix}-{secrets.token_hex(12)}",
+        defaults=service.defaults,
+        max_choices=service.settings.max_choices,
+    )
+
+
+async def _accounted(
+    service: Service, call: Call, trip: Trip, account: Account
+) -> AsyncGenerator[Events]:
+    """The call's events; what became of it is written down, however it ends."""
+    try:
+        async with aclosing(service.desk.events(call, trip)) as events_:
+            async for events in events_:
+                account.see(events)
+                yield events
+    finally:
+        service.log(account.entry())
+
+
+async def _whole(
+    service: Service, call: Call, trip: Trip, stream: AsyncGenerator[Events]
+) -> Response:
+    events: list[Event] = []
+    async with aclosing(stream):
+        async for some in stream:
+            events.extend(some)
+    where, refusal = headers.where_from(trip, events), refusal_in(events)
+    if refusal is not None:
+        return refused(refusal, where)
+    answer = whole_answer(call, _head(service, call), events)
+    return JsonResponse(as_json(answer), headers=where)
+
+
+async def _stream(
+    service: Service, call: Call, trip: Trip, stream: AsyncGenerator[Events]
+) -> Response:
+    """The first events decide the status: until they come, nothing is sent."""
+    try:
+        first = await anext(stream)
+    except BaseException:
+        await stream.aclose()
+        raise
+    where, refusal = headers.where_from(trip, first), refusal_in(first)
+    if refusal is not None and begun_in(first) is None:
+        await stream.aclose()
+        return refused(refusal, where)
+    writer = StreamWriter(call, _head(service, call))
+    return EventStream(writer, first, stream, headers={**headers.SSE, **where})
+
+
+def _head(service: Service, call: Call) -> Head:
+    return Head(
+        id=call.call_id,
+        endpoint=call.endpoint,
+        created=int(time.time()),
+        model=call.model or service.model,
+        fingerprint=service.fingerprint,
+    )
