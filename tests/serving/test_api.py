@@ -184,8 +184,14 @@ def test_bodies_paths_and_methods_that_are_wrong_are_told_in_the_same_shape(site
     ]:
         assert answer.status_code == status
         assert set(answer.json()["error"]) == {"message", "type", "param", "code"}
+    wrong = httpx.post(url + CHAT, content=b"{}", headers={"content-type": "text/plain"})
+    assert (wrong.status_code, wrong.json()["error"]["code"]) == (400, "invalid_content_type")
+    nan = b'{"messages": [{"role": "user", "content": "a"}], "temperature": NaN}'
+    assert httpx.post(url + CHAT, content=nan).json()["error"]["code"] == "invalid_json"
+    assert httpx.get(url + CHAT).headers["allow"] == "POST"
     with Site(settings=small) as other:
         assert post(other, user="u" * 200).status_code == 413
+        assert post(other, user="u" * 20_000_000).status_code == 413
 
 
 def test_models_health_and_status(site: Site) -> None:
@@ -205,6 +211,8 @@ def test_a_request_id_that_is_sane_comes_back(site: Site) -> None:
             site.url + CHAT, json={"messages": HELLO}, headers={"x-request-id": given}
         )
         assert (answer.headers["x-request-id"] == given) is kept
+    wrong = httpx.post(site.url + CHAT, content=b"{", headers={"x-request-id": "mine-2"})
+    assert wrong.headers["x-request-id"] == "mine-2"
 
 
 def test_the_first_event_leaves_when_the_first_token_is_there() -> None:
@@ -311,6 +319,20 @@ def test_a_lost_replica_is_retried_before_the_first_token_and_told_behind_it() -
         last = [line for line in text.split(b"\n\n") if line][-1]
         assert json.loads(last[6:])["error"]["code"] == "replica_lost"
         assert b"[DONE]" not in text
+
+
+def test_an_engine_that_is_closed_is_an_error_in_a_stream_and_a_503_before_it() -> None:
+    with Site(engine=SLOW, settings=ServingSettings(deadline_s=0.5)) as site_:
+        asked = {"messages": HELLO, "stream": True, "ignore_eos": True, "max_tokens": 500}
+        with httpx.stream("POST", site_.url + CHAT, json=asked, timeout=30) as answer:
+            parts = answer.iter_bytes()
+            text = next(parts)
+            site_.replicas[0].close()
+            text += b"".join(parts)
+        assert b'"error"' in text
+        assert b"[DONE]" not in text
+        refused = post(site_)
+        assert (refused.status_code, refused.json()["error"]["type"]) == (503, "server_error")
 
 
 def test_mode_and_draft_length_change_while_requests_are_served() -> None:

@@ -121,15 +121,15 @@ class Desk:
             trip.num_retries += 1
 
     async def _once(self, call: Call, trip: Trip) -> AsyncGenerator[Events]:
-        """One try. A stream that breaks off is a lost replica's."""
+        """One try. What breaks off is a lost replica's."""
         release = self.releases[trip.choice.release]
-        if not call.stream:
-            yield await release.complete(call)
-            return
         events: Events = ()
-        async with aclosing(release.stream(call)) as stream:
-            async for events in stream:
-                yield events
+        if call.stream:
+            async with aclosing(release.stream(call)) as stream:
+                async for events in stream:
+                    yield events
+        elif events := await release.complete(call):
+            yield events
         if not (events and isinstance(events[-1], Ended | Refusal)):
             raise ReplicaLostError
 

@@ -6,7 +6,14 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
 from outrider.openai.call import Call
-from outrider.serving.messages import BusyError, Control, Events, ReplicaLostError, ReplicaStats
+from outrider.serving.messages import (
+    BusyError,
+    Control,
+    Event,
+    Events,
+    ReplicaLostError,
+    ReplicaStats,
+)
 from outrider.serving.replica import Replica
 
 
@@ -66,3 +73,44 @@ class LocalRelease:
     def _check(self, replica: Replica) -> None:
         if replica.name in self._lost:
             raise ReplicaLostError
+
+
+class ScriptedRelease:
+    """A release that answers each try by script: messages, and exceptions that it raises there."""
+
+    name = "scripted"
+
+    def __init__(self, *tries: Sequence[Events | Exception]) -> None:
+        """A try beyond the last goes as the last one does."""
+        self._tries = tries
+        self.calls: list[Call] = []  # in the order they came
+        self.num_open = 0  # streams that are not closed
+
+    async def stream(self, call: Call) -> AsyncGenerator[Events]:
+        script = self._next(call)
+        self.num_open += 1
+        try:
+            for each in script:
+                if isinstance(each, Exception):
+                    raise each
+                yield each
+        finally:
+            self.num_open -= 1
+
+    async def complete(self, call: Call) -> Events:
+        joined: list[Event] = []
+        for each in self._next(call):
+            if isinstance(each, Exception):
+                raise each
+            joined.extend(each)
+        return tuple(joined)
+
+    async def control(self, control: Control) -> None:
+        """There is nothing to tell."""
+
+    async def stats(self) -> list[ReplicaStats]:
+        return []
+
+    def _next(self, call: Call) -> Sequence[Events | Exception]:
+        self.calls.append(call)
+        return self._tries[min(len(self.calls), len(self._tries)) - 1]

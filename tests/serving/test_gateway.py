@@ -1,0 +1,34 @@
+"""What stands between Serve and the API."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from ray.exceptions import RayError
+
+from outrider.serving.gateway import Calm
+
+
+def test_a_proxy_that_is_gone_is_a_client_that_left_and_the_request_id_is_written_once() -> None:
+    sent: list[Any] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send(
+            {
+                "type": "http.response.start",
+                "status": 200,
+                "headers": [(b"x-request-id", b"1"), (b"x-other", b"2")],
+            }
+        )
+        await send({"type": "http.response.body", "body": (await receive())["type"].encode()})
+
+    async def receive() -> Any:
+        raise RayError("the proxy died")
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    asyncio.run(Calm(app)({"type": "http"}, receive, send))
+    assert sent[0]["headers"] == [(b"x-other", b"2")]  # Serve's proxy adds the id itself
+    assert sent[1]["body"] == b"http.disconnect"
