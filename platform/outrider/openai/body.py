@@ -27,16 +27,27 @@ ROLES = ("system", "developer", "user", "assistant")
 LABELS = frozenset({"metadata", "safety_identifier", "prompt_cache_key", "service_tier"})
 """They name the caller or the price, and change no token."""
 NEUTRAL: dict[str, tuple[object, ...]] = {  # values that ask for nothing
+    "audio": (),
     "best_of": (1,),
     "echo": (False,),
-    "suffix": ("",),
-    "tools": ([],),
-    "tool_choice": ("none", "auto"),
-    "parallel_tool_calls": (True, False),
+    "function_call": ("none", "auto"),
+    "functions": ([],),
+    "include_stop_str_in_output": (False,),
+    "length_penalty": (1,),
     "modalities": (["text"],),
+    "parallel_tool_calls": (True, False),
+    "prediction": (),
+    "priority": (0,),
+    "reasoning_effort": ("none",),
     "store": (False,),
+    "suffix": ("",),
+    "tool_choice": ("none", "auto"),
+    "tools": ([],),
+    "use_beam_search": (False,),
+    "verbosity": (),
+    "web_search_options": (),
 }
-_STREAM_OPTIONS = ("include_usage", "continuous_usage_stats")
+STREAM_OPTIONS = {"include_usage", "continuous_usage_stats", "include_obfuscation"}
 COUNT = integer(0, MAX_LOGPROBS, f"a whole number from 0 to {MAX_LOGPROBS}")
 LENGTH = integer(0, None, "a whole number, at least 0")
 MAX_KIND = 100
@@ -55,6 +66,20 @@ def read_call(
 
     `max_choices`: most prompts times `n`.
     """
+    try:
+        return _read(body, endpoint, call_id, defaults, max_choices)
+    except RecursionError as error:  # the parser's limit, met again where a value is quoted
+        message = "the body is nested too deeply"
+        raise FieldError(FieldCode.INVALID, None, message) from error
+
+
+def _read(
+    body: Mapping[str, Any],
+    endpoint: Endpoint,
+    call_id: str,
+    defaults: SamplingParams,
+    max_choices: int,
+) -> Call:
     left = {key: item for key, item in body.items() if item is not None}
     stream = boolean("stream", left.pop("stream", False))
     params, seed = _take_params(left, endpoint, defaults)
@@ -64,7 +89,7 @@ def read_call(
         model=text("model", left.pop("model")) if "model" in left else None,
         params=params,
         seed=seed,
-        n=integer(1, max_choices, f"a whole number from 1 to {max_choices}")("n", left.pop("n", 1)),
+        n=_take_n(left, max_choices),
         stream=stream,
         **_take_stream_options(left, stream=stream),
         speculation=take_speculation(left),
@@ -138,6 +163,16 @@ def _take_params(
     return replace(params, seed=0), params.seed if has_seed else None
 
 
+def _take_n(left: dict[str, Any], max_choices: int) -> int:
+    """`best_of` asks for nothing where it equals `n`: every choice that is made is given."""
+    check = integer(1, max_choices, f"a whole number from 1 to {max_choices}")
+    n: int = check("n", left.pop("n", 1))
+    best_of = left.pop("best_of", n)
+    if isinstance(best_of, bool) or best_of != n:
+        raise unsupported("best_of", f"other than n is not supported (got {str(best_of)[:40]!r})")
+    return n
+
+
 def _take_stream_options(left: dict[str, Any], *, stream: bool) -> dict[str, Any]:
     options = left.pop("stream_options", None)
     if options is None:
@@ -146,15 +181,16 @@ def _take_stream_options(left: dict[str, Any], *, stream: bool) -> dict[str, Any
         raise FieldError(FieldCode.INVALID, "stream_options", "stream_options needs stream: true")
     if not isinstance(options, dict):
         raise bad("stream_options", "an object with include_usage", options)
-    for key in options.keys() - {*_STREAM_OPTIONS, "include_obfuscation"}:
+    for key in options.keys() - STREAM_OPTIONS:
         raise unsupported(f"stream_options.{key}", "is not known")
-    if boolean("stream_options.include_obfuscation", options.get("include_obfuscation", False)):
-        raise unsupported("stream_options.include_obfuscation")
-    return {
-        name: boolean(f"stream_options.{name}", options[name])
-        for name in _STREAM_OPTIONS
-        if name in options
+    given = {
+        name: boolean(f"stream_options.{name}", value)
+        for name, value in options.items()
+        if value is not None
     }
+    if given.pop("include_obfuscation", False):
+        raise unsupported("stream_options.include_obfuscation")
+    return given
 
 
 def _take_logprobs(left: dict[str, Any], endpoint: Endpoint) -> int | None:

@@ -10,6 +10,8 @@ MAX_LOGPROBS = 20
 SEED_BITS = 63
 MAX_BIAS = 100.0
 MAX_PENALTY = 2.0
+MAX_SHOWN = 60  # characters of a client's value in a message, which is one line
+MAX_ID_DIGITS = 18  # of a token id written as a string; longer ones int() may refuse
 
 Check = Callable[[str, Any], Any]
 
@@ -32,10 +34,11 @@ class FieldError(Exception):
 
 def must_be(name: str, must: str, value: object) -> str:
     """The line that says what a field must be and what it was."""
-    shown = repr(value)
-    if len(shown) > 60:  # noqa: PLR2004  (a message is one line)
-        shown = shown[:57] + "..."
-    return f"{name} must be {must}, got {shown}"
+    return f"{name} must be {must}, got {_cut(repr(value))}"
+
+
+def _cut(shown: str) -> str:
+    return shown if len(shown) <= MAX_SHOWN else shown[: MAX_SHOWN - 3] + "..."
 
 
 def bad(name: str, must: str, value: object) -> FieldError:
@@ -43,7 +46,9 @@ def bad(name: str, must: str, value: object) -> FieldError:
 
 
 def unsupported(name: str, why: str = "is not supported") -> FieldError:
-    return FieldError(FieldCode.UNSUPPORTED, name, f"{name} {why}")
+    """`name` may be the client's own: it is shown in one line, as far as it goes."""
+    shown = _cut(name if name and name.isprintable() else repr(name))
+    return FieldError(FieldCode.UNSUPPORTED, shown, f"{shown} {why}")
 
 
 def number(low: float, high: float, must: str, *, above: bool = False) -> Check:
@@ -105,10 +110,14 @@ def ids(name: str, value: Any) -> tuple[int, ...]:
 def biases(name: str, value: Any) -> dict[int, float]:
     """OpenAI's `logit_bias`: {"token id": -100..100}."""
     must = "an object of token ids and numbers from -100 to 100"
-    if not isinstance(value, dict) or not all(str(key).isdecimal() for key in value):
+    if not isinstance(value, dict) or not all(_is_decimal(str(key)) for key in value):
         raise bad(name, must, value)
     one = number(-MAX_BIAS, MAX_BIAS, must)
     return {int(key): one(name, bias) for key, bias in value.items()}
+
+
+def _is_decimal(key: str) -> bool:
+    return len(key) <= MAX_ID_DIGITS and key.isdecimal()
 
 
 def _is_id(value: object) -> bool:
