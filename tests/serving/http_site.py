@@ -39,7 +39,12 @@ class Site:
             for i in range(self.num_replicas)
         ]
         self.release = LocalRelease("main", self.replicas)
-        desk = Desk({"main": self.release}, Plan(stable="main"), most_calls=1000)
+        desk = Desk(
+            {"main": self.release},
+            Plan(stable="main"),
+            most_calls=1000,
+            deadline_s=self.settings.deadline_s,
+        )
         service = Service(
             desk=desk,
             settings=self.settings,

@@ -24,9 +24,14 @@ def gateway_application(make_service: Any, settings: ServingSettings) -> Any:
     def build() -> Any:
         name = settings.release
         releases = {name: open_release(name, deadline_s=settings.deadline_s)}
-        desk = Desk(releases, Plan(stable=name), most_calls=MOST_CALLS)
+        desk = Desk(
+            releases,
+            Plan(stable=name),
+            most_calls=MOST_CALLS,
+            deadline_s=settings.deadline_s,
+        )
         service: Service = make_service(desk)
-        return Calm(create_api(service))
+        return Calm(create_api(service), desk)
 
     return (
         serve.deployment(
@@ -41,7 +46,14 @@ def gateway_application(make_service: Any, settings: ServingSettings) -> Any:
 
 
 class Gateway:
-    """Serve calls the ASGI app; there is nothing else in it."""
+    """Serve calls the ASGI app, which `serve.ingress` makes `self.app`."""
+
+    app: Calm
+
+    async def leave(self) -> int:
+        """New calls get a 503 from now on. How many are under way."""
+        self.app.desk.is_leaving = True
+        return self.app.desk.num_calls
 
 
 class Calm:
@@ -49,8 +61,9 @@ class Calm:
     reason, and the request id, which Serve's proxy writes too, is written once.
     """
 
-    def __init__(self, app: Any) -> None:
+    def __init__(self, app: Any, desk: Desk) -> None:
         self._app = app
+        self.desk = desk
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         async def receive_calmly() -> Any:
