@@ -5,8 +5,8 @@ vLLM's names (a warning now, an error later), so these are written as vLLM's own
 writes them: `vllm:spec_decode_num_drafts` becomes `ray_vllm_spec_decode_num_drafts_total`. The
 gateway's /metrics has the names with their colons.
 
-Ray sums up what the processes of a node count under the same labels, and of gauges it keeps one:
-gauges name their replica, counters need not, and live on when a replica is gone.
+Ray tells processes apart by its own label `WorkerId`: sum over it. What a process counted stays
+on its node's page when it is gone; its gauges leave.
 """
 
 from __future__ import annotations
