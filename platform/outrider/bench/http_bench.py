@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from outrider.bench.arm import Arm
 from outrider.bench.http_arms import AnsweringArm, BareArm, HttpArm
@@ -16,6 +17,8 @@ from outrider.bench.paired import Pairing, measure
 from outrider.bench.workload import Prompt
 from outrider.core import Clock
 from outrider.engine.runner import Runner
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +94,13 @@ class Connection:
     server: Server
     client: HttpClient
     loop: asyncio.Runner
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run it to its end; of many tasks that failed together the first is raised."""
+        try:
+            return self.loop.run(work)
+        except ExceptionGroup as several:
+            raise several.exceptions[0] from several
 
     def arm(self, name: str, in_flight: int, wish: Wish) -> HttpArm:
         return HttpArm(

@@ -62,7 +62,7 @@ def killed_replicas(bench: HttpBench) -> list[Figure]:
     with bench.connected(_NUM_REPLICAS) as http:
         if http.server.pid is None:
             raise UserError("bench.url: replicas are only killed of a server started here")
-        answers, kills, seconds = http.loop.run(_kill_under_load(http, http.server.pid))
+        answers, kills, seconds = http.run(_kill_under_load(http, http.server.pid))
     if not kills.at_s:
         raise Fault("no replica could be killed: the figure would say nothing")
     fates, summary = Fates.of(answers), summarize(answers, seconds)
@@ -84,7 +84,8 @@ def killed_replicas(bench: HttpBench) -> list[Figure]:
             aim=0.0,
             is_ceiling=True,
             unit=Unit.COUNT,
-            conditions=bench.conditions,
+            conditions=f"{bench.conditions}; {_IN_FLIGHT} in flight, "
+            f"{_NUM_REPLICAS} replicas that share the threads",
             details=details,
         )
         for name, told, value in (

@@ -38,9 +38,9 @@ def print_figures(figures: Sequence[Figure], console: Console) -> None:
 def _print_loads(figures: Sequence[Figure], console: Console) -> None:
     """Latencies of every arm that knows them: those whose details are a summary of a load."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("milliseconds at p50 / p95 / p99")
+    table.add_column("ms at p50 / p95 / p99", overflow="fold")
     for heading in ("first token", "inter-token", "whole answer", "tok/s", "requests", "errors"):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", no_wrap=True)
     seen = []
     for figure in figures:
         for arm, load in figure.details.items():
