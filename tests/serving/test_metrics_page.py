@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from prometheus_client.parser import text_string_to_metric_families
 
 from outrider.core import Counters, Mode
@@ -30,12 +32,24 @@ def samples(page: bytes) -> dict[tuple[str, str], float]:
 
 def test_counters_are_there_under_our_names_and_vllms() -> None:
     found = samples(MetricsPage("m").render([STATS]))
-    assert found["outrider_num_drafted_tokens_total", "speculative,main,r0"] == 9
-    assert found["outrider_drafter_num_accepted_tokens_total", "ngram,speculative,main,r0"] == 5
-    assert found["outrider_num_running", "speculative,main,r0"] == 2
+    assert found["outrider_num_drafted_tokens_total", "main,r0"] == 9
+    assert found["outrider_drafter_num_accepted_tokens_total", "ngram,main,r0"] == 5
+    assert found["outrider_num_running", "main,r0"] == 2
     assert found["vllm:spec_decode_num_accepted_tokens_total", "r0,m"] == 5
     assert found["vllm:spec_decode_num_accepted_tokens_per_pos_total", "r0,m,1"] == 2
     assert found["vllm:num_requests_running", "r0,m"] == 2
+    assert found["outrider_replica_mode", "speculative,main,r0"] == 1
+
+
+def test_totals_stay_one_series_when_the_mode_changes_or_the_decode_thread_keeps_silent() -> None:
+    page = MetricsPage("m")
+    before = samples(page.render([STATS]))
+    plain = samples(page.render([replace(STATS, mode=Mode.PLAIN)]))
+    silent = samples(page.render([replace(STATS, counters=Counters(), by_drafter={})]))
+    totals = {key: value for key, value in before.items() if key[0].endswith("_total")}
+    assert totals.items() <= plain.items()
+    assert not totals.keys() & silent.keys()
+    assert silent["outrider_num_running", "main,r0"] == 2
 
 
 def test_requests_are_counted_by_status_and_their_times_kept() -> None:
@@ -56,6 +70,7 @@ def test_requests_are_counted_by_status_and_their_times_kept() -> None:
     page.see(entry)
     found = samples(page.render([]))
     assert found["outrider_num_requests_total", "stable,,main,200"] == 1
+    assert found["outrider_served_num_completion_tokens_total", "stable,plain,main"] == 11
     assert found["outrider_num_retries_total", "stable,main"] == 2
     assert found["outrider_first_token_s_sum", "stable,plain,main"] == 0.03
     assert round(found["outrider_token_s_sum", "stable,plain,main"], 9) == 0.1

@@ -41,7 +41,7 @@ class ServedReplica:
         self._replica = Replica(open_engine, settings, engine, name=name)
         self._board = open_board(settings.release)
         self._has_read_board = False
-        self._exporter = StatsExporter(settings.release)
+        self._exporter = StatsExporter(settings.release, name)
 
     async def stream(self, call: Call) -> AsyncGenerator[Events]:
         await self._read_board()

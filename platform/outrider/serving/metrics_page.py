@@ -17,7 +17,8 @@ from outrider.serving.request_entry import RequestEntry
 from outrider.telemetry.meters import METER_OF
 
 SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
-WHERE = ("release", "replica", "mode")
+WHERE = ("release", "replica")  # no mode: a total would move between series at each switch
+NOTHING = Counters()
 
 GAUGES = {
     "num_running": "Rows that are decoded.",
@@ -25,6 +26,13 @@ GAUGES = {
     "queued_tokens": "Tokens still to be computed for the rows that are there, at most.",
     "num_free_blocks": "Free KV blocks.",
     "num_blocks": "KV blocks.",
+}
+SERVED = {  # fields of RequestEntry, by the mode that the request was decoded in
+    "num_prompt_tokens": "Prompt tokens of requests that ended.",
+    "num_completion_tokens": "Completion tokens of requests that ended.",
+    "num_rounds": "Rounds of requests that ended.",
+    "drafted": "Drafted tokens of requests that ended.",
+    "accepted": "Accepted tokens of requests that ended.",
 }
 VLLM_COUNTS = {
     "vllm:spec_decode_num_drafts": ("num_draft_rounds", "As vLLM: drafts."),
@@ -68,6 +76,11 @@ class MetricsPage:
             registry=self._registry,
         )
 
+        self._served = {
+            name: Counter(f"outrider_served_{name}", help_, where, registry=self._registry)
+            for name, help_ in SERVED.items()
+        }
+
     def see(self, entry: RequestEntry) -> None:
         """A request has ended."""
         self._requests.labels(entry.release, entry.arm, entry.status, entry.error).inc()
@@ -76,6 +89,8 @@ class MetricsPage:
         where = (entry.release, entry.arm, entry.mode)
         if entry.first_token_s is None or not entry.num_completion_tokens:
             return
+        for name, counter in self._served.items():
+            counter.labels(*where).inc(getattr(entry, name))
         self._first.labels(*where).observe(entry.first_token_s)
         self._total.labels(*where).observe(entry.total_s)
         if entry.stream and entry.num_completion_tokens > 1:
@@ -96,6 +111,8 @@ class _Told:
 
     def __init__(self, stats: list[ReplicaStats], model: str) -> None:
         self._stats = stats
+        # A decode thread that does not answer tells of no counters: 0 would read as a restart.
+        self._counted = [each for each in stats if each.counters != NOTHING]
         self._model = model
 
     def collect(self) -> Iterator[Metric]:
@@ -103,6 +120,7 @@ class _Told:
             yield self._counter(f"outrider_{meter.name}", name, meter.help)
         for name, help_ in GAUGES.items():
             yield self._gauge(f"outrider_{name}", name, help_)
+        yield self._mode()
         yield from self._by_drafter()
         for shown, (name, help_) in VLLM_COUNTS.items():
             yield self._counter(shown, name, help_, labels=("model_name", "engine"))
@@ -114,7 +132,7 @@ class _Told:
         self, shown: str, name: str, help_: str, labels: tuple[str, ...] = WHERE
     ) -> Metric:
         family = CounterMetricFamily(shown, help_, labels=labels)
-        for each in self._stats:
+        for each in self._counted:
             family.add_metric(self._labels(each, labels), getattr(each.counters, name))
         return family
 
@@ -122,6 +140,14 @@ class _Told:
         family = GaugeMetricFamily(shown, help_, labels=labels)
         for each in self._stats:
             family.add_metric(self._labels(each, labels), getattr(each, name))
+        return family
+
+    def _mode(self) -> Metric:
+        family = GaugeMetricFamily(
+            "outrider_replica_mode", "1 for the mode that a replica is in.", labels=(*WHERE, "mode")
+        )
+        for each in self._stats:
+            family.add_metric([*self._labels(each, WHERE), each.mode.value], 1)
         return family
 
     def _by_drafter(self) -> Iterator[Metric]:
@@ -147,5 +173,5 @@ class _Told:
 
     def _labels(self, each: ReplicaStats, labels: tuple[str, ...]) -> list[str]:
         if labels == WHERE:
-            return [each.release, each.replica, each.mode.value]
+            return [each.release, each.replica]
         return [self._model, each.replica]

@@ -11,8 +11,8 @@ LOAD = ("num_running", "num_waiting", "queued_tokens", "num_free_blocks")
 class StatsExporter:
     """Sees the stats now and then; passes on what has grown."""
 
-    def __init__(self, release: str) -> None:
-        self._exporter = RayExporter(release)
+    def __init__(self, release: str, replica: str) -> None:
+        self._exporter = RayExporter(release, replica)
 
     def see(self, stats: ReplicaStats) -> None:
         self._exporter.export(
