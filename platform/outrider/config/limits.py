@@ -36,7 +36,6 @@ from outrider.config.schema import (
 )
 from outrider.core import UserError
 
-
 RANGES: dict[type, dict[str, Range]] = {
     ModelSettings: {
         "num_threads": COUNT,

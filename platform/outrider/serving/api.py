@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
 from fastapi import FastAPI
 
 from outrider.serving import http_errors
@@ -16,7 +19,15 @@ __all__ = ["Service", "create_api"]
 
 def create_api(service: Service) -> FastAPI:
     """The app; `service.desk` reaches the releases."""
-    api = FastAPI(title="Outrider", docs_url=None, redoc_url=None, openapi_url=None)
+
+    @asynccontextmanager
+    async def lifespan(api: FastAPI) -> AsyncGenerator[None]:
+        yield
+        service.close()
+
+    api = FastAPI(
+        title="Outrider", docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan
+    )
     http_errors.install(api)
     add_generation(api, service)
     add_models(api, service)

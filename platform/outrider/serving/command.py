@@ -17,6 +17,7 @@ from outrider.cluster.session import ray_session
 from outrider.config.schema import ServeJob, ServingSettings
 from outrider.core import Clock, UserError
 from outrider.serving import deployment
+from outrider.serving.keys import Keys
 from outrider.serving.placement import most_replicas
 from outrider.serving.ready import Ready, model_name, url_of
 from outrider.serving.series import Series
@@ -49,6 +50,7 @@ class Server:
         """
         if not is_given():
             check_port(self.job.serving)
+            check_keys(self.job.serving)
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with Stop() as stop, closing(self._start_run()) as run, self._session():
             self._deploy()
@@ -125,6 +127,12 @@ class Server:
 
     def _tell(self, line: str) -> None:
         self.notices.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def check_keys(settings: ServingSettings) -> None:
+    """Raise UserError where a file of keys can't be read: sooner than the gateway would."""
+    Keys.read(settings.keys_file, "serving.keys_file")
+    Keys.read(settings.admin_keys_file, "serving.admin_keys_file")
 
 
 def check_port(settings: ServingSettings) -> None:

@@ -96,13 +96,24 @@ def ask_stats(release: str) -> list[ReplicaStats]:
 
 
 def take_away(settings: ServingSettings) -> None:
-    """First the gateway, then the release: each ends what it has in flight, then goes."""
+    """End what is in flight while new calls get a 503; then the applications go."""
     until = time.monotonic() + settings.deadline_s + CLOSE_WAIT_S
+    while _num_left() and time.monotonic() < until:
+        time.sleep(LOOK_S)
     for name in (GATEWAY, application_name(settings.release)):
         serve.delete(name, _blocking=False)
         while name in serve.status().applications and time.monotonic() < until:
             time.sleep(LOOK_S)
     close_board(settings.release)
+
+
+def _num_left() -> int:
+    """Calls under way in the gateway, which takes no new ones from now on."""
+    try:
+        gateway = serve.get_deployment_handle(GATEWAY, GATEWAY)
+        return sum(gateway.broadcast("leave").results(timeout_s=STATS_WAIT_S))
+    except (TimeoutError, RayError, RayServeException):  # it is gone already
+        return 0
 
 
 def _is_running(name: str) -> bool:
@@ -115,11 +126,19 @@ def _is_running(name: str) -> bool:
 
 
 def _troubles(names: list[str]) -> Iterator[str]:
-    """What Serve waits for, where it is not just the model that loads."""
+    """What Serve waits for, where it is not just the model that loads. Raises a UserError that a
+    replica ended with: trying again does not help.
+    """
     for name, application in serve.status().applications.items():
-        if name in names:
-            for message in _messages(application):
-                yield message.strip().splitlines()[0]
+        for message in _messages(application) if name in names else ():
+            first = message.strip().splitlines()[0]
+            if not first.endswith("Error:"):
+                yield first
+                continue
+            reason = reason_in(message)
+            if isinstance(reason, UserError):
+                raise reason
+            yield f"{first.removesuffix(' Error:')} {reason}"
 
 
 def _messages(application: Any) -> list[str]:

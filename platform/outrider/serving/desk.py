@@ -38,6 +38,13 @@ BUSY = Refusal(
     code="busy",
     retry_after_s=1.0,
 )
+LEAVING = Refusal(
+    status=503,
+    message="the server is stopping; try again in 5 s",
+    kind=SERVER,
+    code="stopping",
+    retry_after_s=5.0,
+)
 
 _LOG = logging.getLogger(__name__)
 
@@ -69,6 +76,7 @@ class Desk:
         self._deadline_s = deadline_s
         self._clock = clock or SystemClock()
         self.num_calls = 0  # under way
+        self.is_leaving = False  # calls under way end, others are refused
 
     def trip(self, key: str) -> Trip:
         return Trip(choose(self.plan, key))
@@ -78,6 +86,9 @@ class Desk:
 
         Never raises for what happens behind it. Close it to cancel the call.
         """
+        if self.is_leaving:
+            yield (LEAVING,)
+            return
         if self.num_calls >= self._most_calls:
             yield (BUSY,)
             return

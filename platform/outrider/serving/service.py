@@ -27,6 +27,7 @@ class Service:
     admin_keys: Keys = Keys()  # noqa: RUF009
     log: Callable[[RequestEntry], None] = lambda entry: None
     metrics: Callable[[list[ReplicaStats]], bytes] = lambda stats: b""
+    close: Callable[[], None] = lambda: None  # when the gateway ends
 
     @property
     def names(self) -> frozenset[str]:

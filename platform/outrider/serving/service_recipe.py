@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,20 +45,19 @@ class ServiceRecipe:
             admin_keys=Keys.read(self.settings.admin_keys_file, "serving.admin_keys_file"),
             log=ended,
             metrics=page.render,
+            close=log.close if log is not None else lambda: None,
         )
 
     def _request_log(self) -> RequestLog | None:
         settings = self.settings
         if not (settings.log_requests and settings.log_dir):
             return None
-        log = RequestLog(
+        return RequestLog(
             Path(settings.log_dir),
             rows=settings.log_rows,
             period_s=settings.log_period_s,
             with_text=settings.log_prompts,
         )
-        atexit.register(log.close)  # what is left is written when the gateway ends
-        return log
 
     @property
     def defaults(self) -> SamplingParams:

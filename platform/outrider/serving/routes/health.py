@@ -20,6 +20,8 @@ def add_health(api: FastAPI, service: Service) -> None:
 
     @api.get("/readyz")
     async def readyz() -> Response:
+        if service.desk.is_leaving:
+            return failed(503, "the server is stopping", code="stopping")
         told = await stats_of(service.desk.releases)
         silent = sorted(name for name, stats in told.items() if not stats)
         if silent:
