@@ -330,6 +330,19 @@ class AutomatonMatcher:
             mask[self._eos_id] = state in self._automaton.accepting or not self._next(state)
         return mask
 
+    def is_allowed(self, drafted: Sequence[int], token: int) -> bool:
+        return bool(self.allowed(drafted)[token])
+
+    def forced(self) -> list[int]:
+        """The only way on, for as long as there is one (it may be a circle)."""
+        run: list[int] = []
+        while len(run) < self._vocab_size and self.state is not None:
+            ways = np.flatnonzero(self.allowed(run))
+            if ways.size != 1 or ways[0] == self._eos_id:
+                break
+            run.append(int(ways[0]))
+        return run
+
     def num_allowed(self, drafted: Sequence[int]) -> int:
         for index, token in enumerate(drafted):
             if not self.allowed(drafted[:index])[token]:

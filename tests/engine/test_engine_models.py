@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,7 +19,15 @@ from outrider.config.schema import (
     NgramSettings,
     RuleKind,
 )
-from outrider.core import Completion, Request, SamplingParams, SystemClock
+from outrider.core import (
+    Completion,
+    Constraint,
+    ConstraintKind,
+    Request,
+    SamplingParams,
+    SystemClock,
+)
+from outrider.engine.constraint import ConstraintCompiler
 from outrider.engine.cost import CostModel
 from outrider.engine.drafters.factory import open_drafter
 from outrider.engine.drafters.model import ModelDrafter
@@ -26,7 +35,13 @@ from outrider.engine.engine import Engine
 from outrider.engine.round_record import RoundRecord
 from outrider.engine.runtimes.torch_runtime import TorchModel
 from outrider.engine.speculation import SpeculationPolicy
-from outrider.testing import LetterTokenizer, finish, toy_engine
+from outrider.testing import (
+    Automaton,
+    AutomatonCompiler,
+    LetterTokenizer,
+    finish,
+    toy_engine,
+)
 
 VOCAB = 24
 REPEATED = tuple([3] * 48)
@@ -70,6 +85,7 @@ def open_engine() -> Open:
         rule: RuleKind = RuleKind.COUPLED,
         own_draft: bool = False,
         max_rows: int = 8,
+        constraints: ConstraintCompiler | None = None,
     ) -> Engine:
         """`length` None: adaptive, with the breaker. `own_draft`: the draft is the target."""
         lengths = (
@@ -91,6 +107,7 @@ def open_engine() -> Open:
             drafter,
             policy,
             EngineSettings(rule=rule, max_rows=max_rows),
+            constraints=constraints,
         )
 
     return open_
@@ -232,3 +249,34 @@ def test_logprobs_equal_those_of_plain_decoding(open_engine: Open) -> None:
         for one, other in zip(theirs, mine, strict=True):
             assert one.logprob == pytest.approx(other.logprob, abs=1e-5)
             assert [token for token, _ in one.top] == [token for token, _ in other.top]
+
+
+# Choices, forced runs, and ends, over letters that the model likes and letters that it does not.
+GRAMMAR = Automaton(
+    {
+        0: {token: token % 4 for token in range(1, 20)},
+        1: {5: 2},
+        2: {6: 3, 7: 0},
+        3: {8: 0, 9: 3, 20: 1},
+    },
+    frozenset({3}),
+)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("kind", list(DrafterKind), ids=lambda kind: kind.value)
+def test_constrained_output_is_that_of_plain_decoding_at_every_length(
+    open_engine: Open, kind: DrafterKind, shape: str
+) -> None:
+    grammars = AutomatonCompiler({"g": GRAMMAR}, vocab_size=VOCAB, eos_id=VOCAB - 1)
+    asked = [
+        replace(request, constraint=Constraint(ConstraintKind.GRAMMAR, "g"))
+        for request in asks(**SHAPES[shape])
+    ]
+    expected: dict[str, tuple[int, ...]] = {}
+    for request in asked:
+        alone = open_engine(DrafterKind.NONE, 0, constraints=grammars)
+        expected |= tokens(finish(alone, request))
+    for length in (1, 2, 5, 16, None):
+        engine = open_engine(kind, length, own_draft=True, constraints=grammars)
+        assert tokens(finish(engine, *asked)) == expected

@@ -16,6 +16,7 @@ _LARGEST_SHIFT = 5.0  # log odds that a row may differ from its class
 _SHARPEST = 0.25  # information of one coin toss of even odds on its log odds
 
 _UNKNOWN = 0.5
+_BY_NAME = {"model": 0.6, "grammar": _MOST}
 _NGRAM = (0.2, 0.3, 0.42, 0.52, 0.6, 0.66, 0.71, 0.76, 0.8)  # by length of the match
 
 
@@ -23,7 +24,7 @@ def initial_guess(name: str, level: int) -> float:
     """Acceptance assumed for a class that was never tested; optimistic enough to be tried."""
     if name == "ngram":
         return _NGRAM[min(max(level, 0), len(_NGRAM) - 1)]
-    return 0.6 if name == "model" else _UNKNOWN
+    return _BY_NAME.get(name, _UNKNOWN)
 
 
 @dataclass(slots=True)

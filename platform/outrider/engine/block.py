@@ -61,12 +61,13 @@ class ScoredBlock:
         chooser = self._row.chooser
         logits = self._finite(index)
         best = int(self._best[index])
-        if chooser.is_plain_argmax(history) and (history.allowed is None or history.allowed[best]):
+        if chooser.is_plain_argmax(history) and self._may_follow(index, best):
             return best
-        return chooser.choose(logits, history, self._start + index)
+        return chooser.choose(logits, self._constrained(history, index), self._start + index)
 
     def _distribution(self, index: int) -> Probs:
-        return self._row.chooser.distribution(self._finite(index), self._history(index))
+        history = self._constrained(self._history(index), index)
+        return self._row.chooser.distribution(self._finite(index), history)
 
     def _finite(self, index: int) -> Logits:
         # numpy's argmax stops at the first NaN, so the value there tells of any in the row.
@@ -78,12 +79,18 @@ class ScoredBlock:
     def _history(self, index: int) -> History:
         history = self._row.history
         if self._row.request.params.has_penalties:
-            longer = history.after(self._drafted[:index])
-        else:  # only the length is looked at
-            longer = History(frozenset(), Counter(), history.num_output + index)
+            return history.after(self._drafted[:index])
+        # Only the length is looked at.
+        return History(frozenset(), Counter(), history.num_output + index)
+
+    def _may_follow(self, index: int, token: int) -> bool:
+        matcher = self._row.matcher
+        return matcher is None or matcher.is_allowed(self._drafted[:index], token)
+
+    def _constrained(self, history: History, index: int) -> History:
         if self._row.matcher is not None:
-            longer.allowed = self._row.matcher.allowed(self._drafted[:index])
-        return longer
+            history.allowed = self._row.matcher.allowed(self._drafted[:index])
+        return history
 
     def _test(self, index: int) -> float:
         return uniform(self._row.request.params.seed, self._start + index, Purpose.ACCEPT)

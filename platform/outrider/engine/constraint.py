@@ -21,17 +21,32 @@ FIELD = {
 """The request's field that a constraint came in."""
 
 
+class MatcherError(Exception):
+    """A constraint turned out too large while it was followed: its row can't go on."""
+
+
 class Matcher(Protocol):
-    """Follows one row's committed tokens. Looking behind a draft leaves it where it was."""
+    """Follows one row's committed tokens. Looking behind a draft leaves it where it was.
+
+    What may follow depends on the tokens before it only, never on what was looked at.
+    """
 
     def allowed(self, drafted: Sequence[int]) -> Allowed:
         """What may follow the committed tokens and `drafted`; at least one token, EOS included
-        where the output may end. Everything, behind an EOS.
+        where the output may end. Everything, behind an EOS. Raises MatcherError.
         """
+        ...
+
+    def is_allowed(self, drafted: Sequence[int], token: int) -> bool:
+        """`allowed(drafted)[token]`, for less. Raises MatcherError."""
         ...
 
     def num_allowed(self, drafted: Sequence[int]) -> int:
         """How many of `drafted`, from the first on, may follow the committed tokens."""
+        ...
+
+    def forced(self) -> list[int]:
+        """Tokens that come next whatever the model says; none where there is a choice."""
         ...
 
     def commit(self, token: int) -> None: ...

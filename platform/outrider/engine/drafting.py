@@ -7,26 +7,26 @@ from dataclasses import replace
 
 import torch
 
-from outrider.engine.drafters import DraftRow, Proposal, Sampler
+from outrider.engine.drafters import DraftRow, Proposal, Sampler, nothing_forced
 from outrider.engine.row import Row
 
 
 def make_draft_row(row: Row, vocab_size: int) -> DraftRow:
     """The drafter's lasting view of `row`; `tokens` grows as the row does."""
-    return DraftRow(row.row_id, row.request, row.tokens, _sampler(row, vocab_size))
+    forced = nothing_forced if row.matcher is None else row.matcher.forced
+    return DraftRow(row.row_id, row.request, row.tokens, _sampler(row, vocab_size), forced)
 
 
 def permitted(row: Row, proposal: Proposal) -> Proposal:
     """The proposal, cut at the first token that the row's constraint forbids.
 
-    Law 4 holds: a token of a one-hot draft follows from the prefix, and a drawn one comes from a
-    q that gives forbidden tokens nothing.
+    A drawn draft stays as it is (law 4: its length may not depend on the tokens drawn): where its
+    q gave a forbidden token anything, the target rejects it.
     """
-    if row.matcher is None or not proposal.tokens:
+    if row.matcher is None or proposal.q is not None or not proposal.tokens:
         return proposal
     length = row.matcher.num_allowed(proposal.tokens)
-    q = None if proposal.q is None else proposal.q[:length]
-    return replace(proposal, tokens=proposal.tokens[:length], q=q)
+    return replace(proposal, tokens=proposal.tokens[:length])
 
 
 def _sampler(row: Row, vocab_size: int) -> Sampler:

@@ -24,8 +24,9 @@ from outrider.core import (
 from outrider.engine.admission import check_request, most_tokens
 from outrider.engine.block import NotFiniteError, ScoredBlock
 from outrider.engine.calibration import calibrate
-from outrider.engine.constraint import ConstraintCompiler, NoConstraints
+from outrider.engine.constraint import ConstraintCompiler, MatcherError, NoConstraints
 from outrider.engine.drafters import DraftRow, Proposal, SafeDrafter
+from outrider.engine.drafters.grammar import forced_first
 from outrider.engine.drafting import make_draft_row, permitted
 from outrider.engine.kv_cache import BlockPool
 from outrider.engine.language_model import LanguageModel
@@ -64,7 +65,6 @@ class Engine:
         shape = model.shape
         self._model = model
         self._tokenizer = tokenizer
-        self._drafter = drafter
         self._policy = policy
         self._settings = settings
         self._clock = clock or SystemClock()
@@ -72,6 +72,11 @@ class Engine:
         self._constraints = constraints or NoConstraints()
         # Logits may be padded beyond the tokenizer: a padded id must never be emitted.
         self.vocab_size = min(shape.vocab_size, max(tokenizer.vocabulary.values()) + 1)
+        self._drafter = (
+            drafter
+            if constraints is None
+            else forced_first(drafter, vocab_size=self.vocab_size, clock=self._clock)
+        )
         self._pool = BlockPool(
             shape.num_blocks, shape.block_size, prefix_caching=settings.prefix_caching
         )
@@ -227,7 +232,7 @@ class Engine:
         round_.score_s = self._clock.monotonic() - started
 
     def _verify(self, round_: Round) -> None:
-        """Stages 3 and 4. A row whose target is not finite fails alone."""
+        """Stages 3 and 4. A row that can't go on fails alone."""
         for turn in round_.turns:
             if turn.block is None:
                 continue
@@ -236,6 +241,8 @@ class Engine:
             except NotFiniteError as error:
                 turn.row.end(FinishReason.ERROR, f"the target gave NaN or infinity at {error}")
                 self._pool.forget(turn.row.table)  # its KV may be what is wrong
+            except MatcherError as error:
+                turn.row.end(FinishReason.ERROR, str(error))
 
     def _commit(self, round_: Round) -> None:
         """Stage 5: append up to the first stop, roll the KV back to committed - 1."""

@@ -18,6 +18,10 @@ and draws with the row's own noise, so that q is exactly what was drawn from (No
 """
 
 
+def nothing_forced() -> list[int]:
+    return []
+
+
 @dataclass(slots=True)
 class DraftRow:
     """What a drafter sees of one row. It must not keep or change `tokens`."""
@@ -26,6 +30,7 @@ class DraftRow:
     request: Request
     tokens: Sequence[int]  # prompt and committed tokens, in order
     sampler: Sampler
+    forced: Callable[[], list[int]] = nothing_forced  # tokens that its constraint leaves no choice
 
 
 @dataclass(frozen=True, slots=True)
