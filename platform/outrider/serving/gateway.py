@@ -14,6 +14,8 @@ from outrider.serving.release import open_release
 from outrider.serving.split import Plan
 
 GATEWAY = "gateway"
+# Beside Serve's own controller: nodes with engines may go, and no call goes with them.
+HEAD = "node:__internal_head__"
 REQUEST_ID = b"x-request-id"
 MOST_CALLS = 4096  # under way in one gateway; replicas refuse far earlier
 
@@ -37,7 +39,7 @@ def gateway_application(make_service: Any, settings: ServingSettings) -> Any:
         serve.deployment(
             name=GATEWAY,
             num_replicas=1,
-            ray_actor_options={"num_cpus": 0},
+            ray_actor_options={"num_cpus": 0, "resources": {HEAD: 0.001}},
             max_ongoing_requests=MOST_CALLS + 16,
             graceful_shutdown_timeout_s=settings.deadline_s,
             graceful_shutdown_wait_loop_s=0.5,
