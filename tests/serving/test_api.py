@@ -17,6 +17,7 @@ from http_site import Site
 from outrider.config.schema import ServingSettings
 from outrider.core import Mode
 from outrider.serving.keys import Keys
+from outrider.serving.metrics_page import MetricsPage
 from outrider.testing import AlphabetEngine
 
 HELLO = [{"role": "user", "content": "hello"}]
@@ -203,6 +204,23 @@ def test_models_health_and_status(site: Site) -> None:
     assert httpx.get(site.url + "/readyz").status_code == 200
     status = httpx.get(site.url + "/admin/status").json()
     assert status["replicas"][0]["num_running"] == 0
+
+
+def test_metrics_show_what_replicas_and_gateway_counted() -> None:
+    page = MetricsPage("alphabet")
+    with Site(service_fields={"metrics": page.render, "log": page.see}) as site_:
+        post(site_, max_tokens=4)
+        answer = httpx.get(site_.url + "/metrics")
+        assert answer.headers["content-type"].startswith("text/plain")
+        lines = answer.text.splitlines()
+        assert any(
+            line.startswith("outrider_num_emitted_tokens_total{") and line.endswith(" 4.0")
+            for line in lines
+        )
+        assert any(
+            line.startswith("outrider_num_requests_total{") and 'status="200"' in line
+            for line in lines
+        )
 
 
 def test_a_request_id_that_is_sane_comes_back(site: Site) -> None:

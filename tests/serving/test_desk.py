@@ -9,7 +9,7 @@ import pytest
 
 from outrider.core import Counters, Mode, SamplingParams
 from outrider.openai.call import Call, Endpoint
-from outrider.serving.desk import BUSY, CUT, LOST, Desk, Trip
+from outrider.serving.desk import BUSY, CUT, LEAVING, LOST, Desk, Trip
 from outrider.serving.local import ScriptedRelease
 from outrider.serving.messages import (
     Begun,
@@ -121,5 +121,18 @@ def test_a_call_beyond_the_bound_is_refused_and_a_closed_one_makes_room() -> Non
             assert [events async for events in second] == [(BUSY,)]
         assert release.num_open == 0
         assert [events async for events in desk.events(call(), desk.trip("c"))] == [FIRST, LAST]
+
+    asyncio.run(story())
+
+
+def test_a_desk_that_leaves_ends_what_it_has_and_takes_nothing_more() -> None:
+    desk = Desk({"scripted": ScriptedRelease([FIRST, LAST])}, Plan(stable="scripted"), most_calls=2)
+
+    async def story() -> None:
+        under_way = desk.events(call(), desk.trip("a"))
+        assert await anext(under_way) == FIRST
+        desk.is_leaving = True
+        assert [events async for events in desk.events(call(), desk.trip("b"))] == [(LEAVING,)]
+        assert [events async for events in under_way] == [LAST]
 
     asyncio.run(story())

@@ -7,7 +7,9 @@ from typing import Any
 
 from ray.exceptions import RayError
 
+from outrider.serving.desk import Desk
 from outrider.serving.gateway import Calm
+from outrider.serving.split import Plan
 
 
 def test_a_proxy_that_is_gone_is_a_client_that_left_and_the_request_id_is_written_once() -> None:
@@ -29,6 +31,7 @@ def test_a_proxy_that_is_gone_is_a_client_that_left_and_the_request_id_is_writte
     async def send(message: Any) -> None:
         sent.append(message)
 
-    asyncio.run(Calm(app)({"type": "http"}, receive, send))
+    desk = Desk({}, Plan(stable="none"), most_calls=1)
+    asyncio.run(Calm(app, desk)({"type": "http"}, receive, send))
     assert sent[0]["headers"] == [(b"x-other", b"2")]  # Serve's proxy adds the id itself
     assert sent[1]["body"] == b"http.disconnect"
