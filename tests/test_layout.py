@@ -12,7 +12,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 TEXTS = {".py", ".md", ".toml", ".yaml", ".yml", ".jsonl", ".lock", ".json", ".sh", ""}
 IN_WORKER = """
 import ray
-ray.init(num_cpus=1, include_dashboard=False, configure_logging=False, log_to_driver=False)
+ray.init("local", num_cpus=1, include_dashboard=False, configure_logging=False, log_to_driver=False)
 
 @ray.remote
 def where():

@@ -42,7 +42,9 @@ SETTINGS = ServingSettings(
 @pytest.fixture(scope="module")
 def ray_() -> Iterator[None]:
     prepare_environment()
-    ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level="error")
+    ray.init(
+        "local", num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level="error"
+    )
     serve.start(proxy_location="Disabled")
     yield
     serve.shutdown()

@@ -111,6 +111,7 @@ def test_serve_deploy_takes_it(model_folder: Path, tmp_path: Path) -> None:
     )
     files = made.write(tmp_path)
     ray.init(
+        "local",
         num_cpus=2,
         include_dashboard=True,
         dashboard_port=dashboard,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from dataclasses import replace
@@ -23,6 +24,12 @@ ENTRY = RequestEntry(
     prompt="secret question",
     answer="secret answer",
 )
+
+
+@pytest.fixture(autouse=True)
+def heard() -> None:
+    """A library that configures logging (alembic, by MLflow) silences the loggers it finds."""
+    logging.getLogger("outrider.serving.request_log").disabled = False
 
 
 def rows(folder: Path) -> list[dict[str, object]]:

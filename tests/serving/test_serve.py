@@ -90,7 +90,9 @@ def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
     settings = ServingSettings(
         port=port, num_replicas=2, health_period_s=1.0, stall_s=2.0, deadline_s=30.0, max_queue=24
     )
-    ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level="error")
+    ray.init(
+        "local", num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level="error"
+    )
     serve.start(http_options={"host": "127.0.0.1", "port": port})
     engine = AlphabetEngine(delay_s=0.01, max_rows=4, wedge=wedge)
     release = release_application(engine, settings, EngineSettings(max_rows=4), num_cpus=1)

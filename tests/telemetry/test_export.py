@@ -27,6 +27,7 @@ OURS = ("release", "mode", "drafter", "position", "replica")
 def page() -> Iterator[str]:
     """Address of the page of a Ray that shows every second what it was told."""
     ray.init(
+        "local",
         num_cpus=1,
         include_dashboard=False,
         log_to_driver=False,

@@ -34,6 +34,7 @@ def ray_session(log: Path, *, num_cpus: int) -> Iterator[None]:
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
     if not is_given():
         options |= {
+            "address": "local",  # not one that somebody else has started on this machine
             "num_cpus": max(num_cores(), num_cpus),
             "include_dashboard": False,
             "object_store_memory": OBJECT_STORE_BYTES,
