@@ -112,11 +112,13 @@ def words(tmp_path: Path, model_folder: Path) -> list[str]:
     ]
 
 
-def statuses(folder: Path) -> list[str]:
+def recorded(folder: Path) -> Any:
+    """The one run that there is."""
     client = MlflowClient(f"sqlite:///{folder}/runs.db")
     experiment = client.get_experiment_by_name("outrider")
     assert experiment is not None
-    return [run.info.status for run in client.search_runs([experiment.experiment_id])]
+    (run,) = client.search_runs([experiment.experiment_id])
+    return run
 
 
 def test_it_serves_until_ctrl_c_and_ends_what_is_in_flight(
@@ -147,8 +149,13 @@ def test_it_serves_until_ctrl_c_and_ends_what_is_in_flight(
         assert server.process.wait(60) == 0
         assert "Traceback" not in server.noticed
         assert len(server.noticed.splitlines()) < 8, server.noticed
-        assert re.search(r"fingerprint [0-9a-f]{12}", server.said)
-    assert statuses(tmp_path) == ["FINISHED"]
+        shown = re.search(r"fingerprint ([0-9a-f]{12})", server.said)
+        assert shown is not None
+    run = recorded(tmp_path)
+    assert run.info.status == "FINISHED"
+    assert run.data.metrics["num_emitted_tokens"] == 12 + 8 * 220
+    assert run.data.metrics["window.tok_s"] > 0
+    assert run.data.params["fingerprint"].startswith(shown[1])
     rows = pq.read_table(tmp_path / "requests").to_pylist()
     assert sorted(row["status"] for row in rows) == [200, 200, 503]
 
@@ -167,7 +174,7 @@ def test_a_second_ctrl_c_stops_at_once(tmp_path: Path, words: list[str]) -> None
         assert server.process.wait(60) == 128 + signal.SIGINT
         assert server.noticed.splitlines()[-1] == "outrider: interrupted"
         assert "Traceback" not in server.noticed
-    assert statuses(tmp_path) == ["KILLED"]
+    assert recorded(tmp_path).info.status == "KILLED"
 
 
 def refused(folder: Path, *words: str) -> str:

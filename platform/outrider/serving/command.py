@@ -58,8 +58,9 @@ class Server:
             self._say_ready(run)
             began_s = self.clock.monotonic()
             series = self._watch(stop, run)
-            self._drain()
+            deployment.take_away(self.job.serving.release)
             run.log_final(series.final(self.clock.monotonic() - began_s))
+            self._tell("stopped")
 
     def _start_run(self) -> Run:
         release, serving = self.release, self.job.serving
@@ -103,27 +104,24 @@ class Server:
             self.screen.print(line, highlight=False, markup=False, soft_wrap=True)
 
     def _watch(self, stop: Stop, run: Run) -> Series:
-        """A window of figures every `tracking.window_s` in which something was emitted."""
-        began_s = self.clock.monotonic()
-        series = Series(began_s)
-        is_over = False
+        """A window of figures every `tracking.window_s` in which something was emitted; the last
+        one ends with the last call.
+        """
+        began_s, serving = self.clock.monotonic(), self.job.serving
+        series, is_over = Series(began_s), False
         while not is_over:
-            is_over = stop.wait(self.job.tracking.window_s)
-            stats = deployment.ask_stats(self.job.serving.release)
+            if is_over := stop.wait(self.job.tracking.window_s):
+                self._tell(
+                    f"stopping: requests in flight have {serving.deadline_s:g} s to end; "
+                    "once more stops at once"
+                )
+                deployment.end_calls(serving.deadline_s)
+            stats = deployment.ask_stats(serving.release)
             now_s = self.clock.monotonic()
             series, figures = series.after(stats, now_s)
             if figures is not None:
                 run.log_window(figures, step=round(now_s - began_s), at_s=self.clock.time())
         return series
-
-    def _drain(self) -> None:
-        serving = self.job.serving
-        self._tell(
-            f"stopping: requests in flight have {serving.deadline_s:g} s to end; "
-            "once more stops at once"
-        )
-        deployment.take_away(serving)
-        self._tell("stopped")
 
     def _tell(self, line: str) -> None:
         self.notices.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -95,16 +95,21 @@ def ask_stats(release: str) -> list[ReplicaStats]:
         return []
 
 
-def take_away(settings: ServingSettings) -> None:
-    """End what is in flight while new calls get a 503; then the applications go."""
-    until = time.monotonic() + settings.deadline_s + CLOSE_WAIT_S
+def end_calls(deadline_s: float) -> None:
+    """New calls get a 503; return when those in flight have ended, or should have."""
+    until = time.monotonic() + deadline_s + CLOSE_WAIT_S
     while _num_left() and time.monotonic() < until:
         time.sleep(LOOK_S)
-    for name in (GATEWAY, application_name(settings.release)):
+
+
+def take_away(release: str) -> None:
+    """The gateway goes, then the release; what still runs there has Serve's own time to end."""
+    for name in (GATEWAY, application_name(release)):
         serve.delete(name, _blocking=False)
+        until = time.monotonic() + CLOSE_WAIT_S
         while name in serve.status().applications and time.monotonic() < until:
             time.sleep(LOOK_S)
-    close_board(settings.release)
+    close_board(release)
 
 
 def _num_left() -> int:

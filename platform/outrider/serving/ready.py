@@ -27,8 +27,8 @@ def model_name(source: str) -> str:
     place, _, member = rest.partition("#")
     if kind == "hub":
         return place.partition("@")[0]
-    last = (member or place).rstrip("/").rpartition("/")[2]
-    return last.removesuffix(".gguf").partition("&")[0] or source
+    file = member.partition("&")[0] if kind == "wheel" else place
+    return file.rstrip("/").rpartition("/")[2].removesuffix(".gguf") or source
 
 
 @dataclass(frozen=True, kw_only=True)
