@@ -27,9 +27,13 @@ ENTRY = RequestEntry(
 
 
 @pytest.fixture(autouse=True)
-def heard() -> None:
-    """A library that configures logging (alembic, by MLflow) silences the loggers it finds."""
-    logging.getLogger("outrider.serving.request_log").disabled = False
+def heard(caplog: pytest.LogCaptureFixture) -> None:
+    """Libraries that configure logging (alembic, Ray) silence the loggers that they find."""
+    logger = logging.getLogger("outrider.serving.request_log")
+    logger.disabled = False
+    for parent in ("outrider", "outrider.serving"):
+        logging.getLogger(parent).propagate = True
+    caplog.set_level(logging.WARNING, logger=logger.name)
 
 
 def rows(folder: Path) -> list[dict[str, object]]:
