@@ -30,7 +30,7 @@ ENTRY = RequestEntry(
 def heard(caplog: pytest.LogCaptureFixture) -> None:
     """Libraries that configure logging (alembic, Ray) silence the loggers that they find."""
     logger = logging.getLogger("outrider.serving.request_log")
-    logger.disabled = False
+    logger.disabled, logger.propagate = False, True
     for parent in ("outrider", "outrider.serving"):
         logging.getLogger(parent).propagate = True
     caplog.set_level(logging.WARNING, logger=logger.name)
