@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,14 +27,27 @@ ENTRY = RequestEntry(
 )
 
 
-@pytest.fixture(autouse=True)
-def heard(caplog: pytest.LogCaptureFixture) -> None:
-    """Libraries that configure logging (alembic, Ray) silence the loggers that they find."""
-    logger = logging.getLogger("outrider.serving.request_log")
-    logger.disabled, logger.propagate = False, True
-    for parent in ("outrider", "outrider.serving"):
-        logging.getLogger(parent).propagate = True
-    caplog.set_level(logging.WARNING, logger=logger.name)
+class Ear(logging.Handler):
+    """Keeps what it hears."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
+
+
+@pytest.fixture
+def ear(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ear]:
+    """On the logger itself: libraries that configure logging silence those that they find."""
+    logger, found = logging.getLogger("outrider.serving.request_log"), Ear()
+    monkeypatch.setattr(logger, "disabled", False)
+    monkeypatch.setattr(logging.root.manager, "disable", logging.NOTSET)
+    logger.setLevel(logging.WARNING)
+    logger.addHandler(found)
+    yield found
+    logger.removeHandler(found)
 
 
 def rows(folder: Path) -> list[dict[str, object]]:
@@ -71,9 +85,7 @@ def test_text_is_there_only_where_it_was_asked_for(tmp_path: Path, with_text: bo
     assert (b"secret" in whole) is with_text
 
 
-def test_a_folder_that_cannot_be_written_stops_nobody(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_folder_that_cannot_be_written_stops_nobody(tmp_path: Path, ear: Ear) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
     log = RequestLog(blocked / "log", rows=1, period_s=60.0, with_text=False)
@@ -81,7 +93,7 @@ def test_a_folder_that_cannot_be_written_stops_nobody(
         log.add(ENTRY)
     log.close()
     assert log.num_dropped == 3
-    assert len(caplog.records) == 1
+    assert len(ear.records) == 1
 
 
 def test_half_a_surrogate_pair_is_one_odd_row_and_loses_no_other(tmp_path: Path) -> None:
@@ -113,13 +125,13 @@ def test_what_comes_after_the_end_is_counted_and_waits_for_nobody(tmp_path: Path
 
 
 def test_a_table_of_more_than_64_bits_drops_its_file_and_no_later_one(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, ear: Ear
 ) -> None:
     log = RequestLog(tmp_path, rows=1, period_s=60.0, with_text=False)
     log.add(replace(ENTRY, num_retries=2**70))
     log.add(ENTRY)
     log.close()
-    assert len(rows(tmp_path)) == log.num_dropped == len(caplog.records) == 1
+    assert len(rows(tmp_path)) == log.num_dropped == len(ear.records) == 1
     assert not list(tmp_path.glob("*.tmp"))
 
 
