@@ -207,13 +207,11 @@ def _next_letter(prefix: tuple[int, ...]) -> list[float]:
     return scores
 
 
-class DelayedModel(ExactSizes):
-    """Any model, whose forwards last `delay_s` seconds longer, or while the file `wedge` exists."""
+class OverModel(ExactSizes):
+    """Another model, but for what a subclass does around its forwards."""
 
-    def __init__(self, model: LanguageModel, delay_s: float, wedge: Path | None = None) -> None:
+    def __init__(self, model: LanguageModel) -> None:
         self._model = model
-        self._delay_s = delay_s
-        self._wedge = wedge
 
     @property
     def shape(self) -> ModelShape:
@@ -224,11 +222,23 @@ class DelayedModel(ExactSizes):
         return self._model.identity
 
     def forward(self, rows: Sequence[RowSlice]) -> torch.Tensor:
+        return self._model.forward(rows)
+
+
+class DelayedModel(OverModel):
+    """Any model, whose forwards last `delay_s` seconds longer, or while the file `wedge` exists."""
+
+    def __init__(self, model: LanguageModel, delay_s: float, wedge: Path | None = None) -> None:
+        super().__init__(model)
+        self._delay_s = delay_s
+        self._wedge = wedge
+
+    def forward(self, rows: Sequence[RowSlice]) -> torch.Tensor:
         if self._delay_s:
             time.sleep(self._delay_s)
         while self._wedge is not None and self._wedge.exists():
             time.sleep(0.05)
-        return self._model.forward(rows)
+        return super().forward(rows)
 
 
 class ScriptedDrafter:
@@ -266,25 +276,17 @@ class ScriptedDrafter:
         return Proposal(tokens, None if self._q is None else self._q(tokens))
 
 
-class WedgedModel(ExactSizes):
+class WedgedModel(OverModel):
     """Any model, whose forwards stand still while `gate` is closed (`gate.clear()`)."""
 
     def __init__(self, model: LanguageModel) -> None:
-        self._model = model
+        super().__init__(model)
         self.gate = threading.Event()
         self.gate.set()
 
-    @property
-    def shape(self) -> ModelShape:
-        return self._model.shape
-
-    @property
-    def identity(self) -> dict[str, str]:
-        return self._model.identity
-
     def forward(self, rows: Sequence[RowSlice]) -> torch.Tensor:
         self.gate.wait()
-        return self._model.forward(rows)
+        return super().forward(rows)
 
 
 @dataclass(frozen=True)
