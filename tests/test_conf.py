@@ -10,13 +10,15 @@ import pytest
 from outrider.config.comments import document
 from outrider.config.folders import SHIPPED, Folders
 from outrider.config.load import composed, load
-from outrider.config.schema import BenchJob, BulkJob, ServeJob
+from outrider.config.schema import BenchJob, BulkJob, CompareJob, ServeJob, SweepJob
 from outrider.config.typed import keys
 
 JOBS = {
     "bulk": (BulkJob, ("bulk.input=a.jsonl", "bulk.job_dir=out")),
     "bench": (BenchJob, ()),
     "serve": (ServeJob, ()),
+    "sweep": (SweepJob, ()),
+    "compare": (CompareJob, ()),
 }
 DRAFT_MODEL = ("draft.model.source=hub:org/name@main",)
 NEEDS = {
@@ -28,7 +30,7 @@ NEEDS = {
 FILES = sorted(SHIPPED.rglob("*.yaml"))
 UNIT = re.compile(
     r"\b(tokens|rows|blocks?|cores|threads|actors|seconds|logits|ratio|probability|rounds"
-    r"|observations|number|times|requests)\b"
+    r"|observations|number|times|requests|share|price)\b"
 )
 
 
@@ -84,7 +86,9 @@ def test_every_number_has_a_unit(name: str) -> None:
 @pytest.mark.parametrize("name", JOBS)
 def test_settings_and_files_have_the_same_keys(name: str) -> None:
     job, given = JOBS[name]
-    config = composed(job, name, [*given, "draft=model", *DRAFT_MODEL])
+    drafts = "draft" in Folders().groups(name)
+    model = ("draft=model", *DRAFT_MODEL) if drafts else ()  # with every optional section
+    config = composed(job, name, [*given, *model])
     assert set(leaves(config)) == {key for key, hint in keys(job) if not is_section(hint)}
 
 

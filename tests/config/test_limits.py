@@ -97,8 +97,8 @@ def test_strangers_are_never_served_without_keys(host: str) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "problem"),
     [
-        ("release", "a b", "letters, digits, - and _ only, got 'a b'"),
-        ("release", "", "letters, digits, - and _ only"),
+        ("name", "a b", "letters, digits, - and _ only, got 'a b'"),
+        ("name", "", "letters, digits, - and _ only"),
         ("host", " ", "must not be empty"),
         ("port", 0, "must be at least 1 and at most 65535, got 0"),
         ("port", 70000, "must be at least 1 and at most 65535, got 70000"),

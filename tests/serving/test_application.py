@@ -54,13 +54,13 @@ def ray_() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def release(ray_: None) -> str:
     deploy(SETTINGS)
-    return SETTINGS.release
+    return SETTINGS.name
 
 
 def deploy(settings: ServingSettings) -> None:
     engine = AlphabetEngine(delay_s=0.005)
     app = release_application(engine, settings, EngineSettings(), num_cpus=1)
-    serve.run(app, name=application_name(settings.release), route_prefix=None)
+    serve.run(app, name=application_name(settings.name), route_prefix=None)
 
 
 def ask(name: str, prompt: str = "!", *, stream: bool = False, max_tokens: int = 26) -> Call:
@@ -191,7 +191,7 @@ def test_a_release_that_is_not_there_ends_calls_at_their_deadline(ray_: None) ->
 
 
 def test_taking_a_release_away_waits_for_what_is_in_flight(ray_: None) -> None:
-    leaving = ServingSettings(release="leaving", deadline_s=60.0)
+    leaving = ServingSettings(name="leaving", deadline_s=60.0)
     deploy(leaving)
 
     async def story() -> None:

@@ -42,7 +42,7 @@ def test_both_files_hold_a_config_that_serve_knows(tmp_path: Path) -> None:
     prepare_environment()
     from ray.serve.schema import ServeDeploySchema
 
-    written = export("release=blue", "port=8123").write(tmp_path / "out")
+    written = export("name=blue", "port=8123").write(tmp_path / "out")
     first, second = (yaml.safe_load(path.read_text()) for path in written)
     for config in (first, yaml.safe_load(second["spec"]["serveConfigV2"])):
         schema = ServeDeploySchema.model_validate(config)
@@ -83,7 +83,7 @@ def test_a_pod_is_never_open_to_strangers() -> None:
 
 def test_the_manifest_follows_the_settings() -> None:
     made = replace(
-        export("num_replicas=2", "max_replicas=5", "release=Blue_1", "export_image=mine:2"), cpus=3
+        export("num_replicas=2", "max_replicas=5", "name=Blue_1", "export_image=mine:2"), cpus=3
     )
     service = made.ray_service()
     assert (service["apiVersion"], service["kind"]) == ("ray.io/v1", "RayService")

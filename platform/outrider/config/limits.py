@@ -21,6 +21,8 @@ from outrider.config.schema import (
     BenchSettings,
     BreakerSettings,
     BulkSettings,
+    CompareSettings,
+    CriteriaSettings,
     DrafterKind,
     DraftLengthSettings,
     DraftSettings,
@@ -32,7 +34,9 @@ from outrider.config.schema import (
     SamplingSettings,
     ServeJob,
     ServingSettings,
+    SweepSettings,
     TrackingSettings,
+    TrialSettings,
 )
 from outrider.core import UserError
 
@@ -86,6 +90,33 @@ RANGES: dict[type, dict[str, Range]] = {
         "minutes": POSITIVE,
         "timeout_s": POSITIVE,
     },
+    TrialSettings: {
+        "confirmation_share": SHARE,
+        "in_flight": POSITIVE_COUNT,
+        "num_passes": POSITIVE_COUNT,
+        "answer_tokens": POSITIVE_COUNT,
+        "cores": COUNT,
+        "near_tie": COUNT,
+        "price_per_hour": COUNT,
+    },
+    CriteriaSettings: {
+        "min_speedup": COUNT,
+        "min_group_speedup": COUNT,
+        "max_first_token_ratio": POSITIVE,
+        "max_inter_token_ratio": POSITIVE,
+        "max_total_ratio": POSITIVE,
+        "max_memory_ratio": POSITIVE,
+        "max_failure_ratio": SHARE,
+        "max_mismatches": COUNT,
+        "confidence": POSITIVE_SHARE,
+        "min_pairs": POSITIVE_COUNT,
+    },
+    SweepSettings: {
+        "keep_ratio": POSITIVE_SHARE,
+        "first_prompts": POSITIVE_COUNT,
+        "in_flight": POSITIVE_COUNT,
+    },
+    CompareSettings: {"top": POSITIVE_COUNT},
     ServingSettings: {
         "port": PORT,
         "num_replicas": POSITIVE_COUNT,
@@ -182,8 +213,8 @@ def _bulk(settings: BulkSettings) -> Iterator[tuple[str, str]]:
 
 
 def _serving(settings: ServingSettings) -> Iterator[tuple[str, str]]:
-    if not RELEASE.fullmatch(settings.release):
-        yield "release", f"letters, digits, - and _ only, got {settings.release!r}"
+    if not RELEASE.fullmatch(settings.name):
+        yield "name", f"letters, digits, - and _ only, got {settings.name!r}"
     if not settings.host.strip():
         yield "host", "must not be empty"
     elif not is_loopback(settings.host):

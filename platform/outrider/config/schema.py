@@ -147,6 +147,12 @@ class TrackingSettings:
     window_s: float = 5.0  # seconds that one point of the throughput series covers
 
 
+class Accepted(Enum):
+    """What may differ between a registered release and this machine."""
+
+    LOCK = "lock"  # requirements.lock: other versions of the packages
+
+
 class Baseline(Enum):
     """Which rows of a bulk job are also decoded plainly, to tell what speculation gained."""
 
@@ -180,13 +186,15 @@ class BulkJob:
     sampling: SamplingSettings
     tracking: TrackingSettings
     bulk: BulkSettings
+    release: str = ""  # models:/outrider@champion | models:/outrider/3: decode as it was registered
+    accept: tuple[Accepted, ...] = ()  # what of that release may differ here: lock
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServingSettings:
     """One gateway and one release behind it (`outrider.serving`)."""
 
-    release: str = "main"  # name of the release: letters, digits, - and _
+    name: str = "main"  # of the release, as clients and headers see it: letters, digits, - and _
     host: str = "127.0.0.1"  # address to listen on; another than loopback needs keys_file
     port: int = 8000
     keys_file: str = ""  # file with one API key a line; empty: no keys, loopback only
@@ -227,6 +235,8 @@ class ServeJob:
     sampling: SamplingSettings
     tracking: TrackingSettings
     serving: ServingSettings
+    release: str = ""  # models:/outrider@champion | models:/outrider/3: decode as it was registered
+    accept: tuple[Accepted, ...] = ()  # what of that release may differ here: lock
     action: ServeAction = ServeAction.RUN
     export_dir: str = "runs/export"  # folder for action=export
     export_image: str = "outrider:latest"  # image with this project and Ray, for KubeRay
@@ -258,6 +268,49 @@ class BenchSettings:
     timeout_s: float = 180.0  # target http: a request that takes longer has hung
 
 
+class Part(Enum):
+    """Which prompts of an evaluation set are decoded."""
+
+    TUNING = "tuning"  # as often as one likes
+    CONFIRMATION = "confirmation"  # once per release: what a decision rests on
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialSettings:
+    """Releases measured against plain decoding, in turn, on the same prompts (`outrider.trial`)."""
+
+    evaluation: str  # JSONL of prompts: id, kind, messages; also language, temperature
+    releases: tuple[str, ...] = ()  # models:/outrider@..., or overrides such as "draft=fixed max=4"
+    part: Part = Part.TUNING
+    confirmation_share: float = 0.5  # of each kind's prompts, chosen by a hash of their ids
+    in_flight: tuple[int, ...] = (1, 8)  # requests at a time
+    num_passes: int = 1  # times that every prompt is decoded by every release
+    answer_tokens: int = 128  # most tokens of an answer
+    cores: int = 0  # threads of one engine; 0: every core the process may use
+    near_tie: float = 0.5  # logits; a greedy difference at a smaller top-2 margin is a near tie
+    price_per_hour: float = 0.0  # of this machine; 0: no cost is told
+    currency: str = "USD"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CriteriaSettings:
+    """What a release must reach against plain decoding (`outrider.trial.criteria`).
+
+    Written down and hashed before the first request. Ratios are release / plain.
+    """
+
+    min_speedup: float = 1.0  # tokens per second, at every number in flight
+    min_group_speedup: float = 0.9  # the same for every kind, language, temperature, prompt length
+    max_first_token_ratio: float = 1.25  # p95 of the time to first token
+    max_inter_token_ratio: float = 1.1  # p95 of the time from token to token
+    max_total_ratio: float = 1.1  # p95 of the time to the whole answer
+    max_memory_ratio: float = 1.5  # peak memory of the process
+    max_failure_ratio: float = 0.0  # share of requests that failed
+    max_mismatches: int = 0  # outputs that differ from plain decoding's, near ties apart
+    confidence: float = 0.95  # of the intervals, by paired bootstrap
+    min_pairs: int = 8  # pairs of requests; a group with fewer is not judged
+
+
 @dataclass(frozen=True, kw_only=True)
 class BenchJob:
     """Root of `conf/bench.yaml`."""
@@ -268,3 +321,63 @@ class BenchJob:
     sampling: SamplingSettings
     tracking: TrackingSettings
     bench: BenchSettings
+    trial: TrialSettings
+    criteria: CriteriaSettings
+    release: str = ""  # models:/outrider@champion | models:/outrider/3: decode as it was registered
+    accept: tuple[Accepted, ...] = ()  # what of that release may differ here: lock
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepSettings:
+    """A search by successive halving (`outrider.trial.halving`)."""
+
+    folder: str  # of the search: made if missing, gone on with if it is there
+    axes: tuple[str, ...]  # each "key=a,b,c" or "group=a,b": every combination is a candidate
+    keep_ratio: float = 0.5  # share of the candidates that go on from a rung to the next
+    first_prompts: int = 6  # prompts of the first rung; each rung has 1 / keep_ratio as many more
+    in_flight: int = 1  # requests at a time
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepJob:
+    """Root of `conf/sweep.yaml`."""
+
+    model: ModelSettings
+    engine: EngineSettings
+    draft: DraftSettings
+    sampling: SamplingSettings
+    tracking: TrackingSettings
+    trial: TrialSettings
+    criteria: CriteriaSettings
+    sweep: SweepSettings
+
+
+class CompareAction(Enum):
+    """What jobs/compare.py does."""
+
+    BOARD = "board"  # print the leaderboard
+    DIFF = "diff"  # which keys of two releases differ, and what it did to each figure
+    REPORT = "report"  # write an HTML page with plots
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareSettings:
+    """What is read out of MLflow, and how it is shown (`outrider.compare`)."""
+
+    action: CompareAction = CompareAction.BOARD
+    where: tuple[str, ...] = ()  # conditions, all of which hold: in_flight=8, speedup_ratio>1
+    sort: str = "speedup_ratio"  # figure; the best on top
+    top: int = 20  # rows
+    kinds: tuple[str, ...] = ("contender",)  # of runs: contender, bulk, serve, sweep
+    releases: tuple[str, ...] = ()  # action=diff: two; action=report: those shown; []: all
+    out: str = "runs/report.html"  # action=report: file
+    champion: str = ""  # release to make champion; the one from before becomes previous
+    challenger: str = ""  # release to make challenger
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareJob:
+    """Root of `conf/compare.yaml`."""
+
+    tracking: TrackingSettings
+    compare: CompareSettings

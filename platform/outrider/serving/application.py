@@ -37,11 +37,11 @@ class ServedReplica:
         self, open_engine: OpenEngine, settings: ServingSettings, engine: EngineSettings
     ) -> None:
         name = serve.get_replica_context().replica_id.unique_id
-        self._release = settings.release
+        self._release = settings.name
         self._replica = Replica(open_engine, settings, engine, name=name)
-        self._board = open_board(settings.release)
+        self._board = open_board(settings.name)
         self._has_read_board = False
-        self._exporter = StatsExporter(settings.release, name)
+        self._exporter = StatsExporter(settings.name, name)
 
     async def stream(self, call: Call) -> AsyncGenerator[Events]:
         await self._read_board()

@@ -58,7 +58,7 @@ class Server:
             self._say_ready(run)
             began_s = self.clock.monotonic()
             series = self._watch(stop, run)
-            deployment.take_away(self.job.serving.release)
+            deployment.take_away(self.job.serving.name)
             run.log_final(series.final(self.clock.monotonic() - began_s))
             self._tell("stopped")
 
@@ -68,12 +68,12 @@ class Server:
             **release.settings,
             **release.params,
             "fingerprint": release.fingerprint,
-            "release": serving.release,
+            "release": serving.name,
             "num_replicas": serving.num_replicas,
             "cpus_per_replica": self.cpus,
         }
         run = self.tracker.start_run(
-            name=f"serve {serving.release}", kind="serve", params=params, tags=release.tags
+            name=f"serve {serving.name}", kind="serve", params=params, tags=release.tags
         )
         for name, text in release.texts.items():
             run.log_text(text, name=name)
@@ -116,7 +116,7 @@ class Server:
                     "once more stops at once"
                 )
                 deployment.end_calls(serving.deadline_s)
-            stats = deployment.ask_stats(serving.release)
+            stats = deployment.ask_stats(serving.name)
             now_s = self.clock.monotonic()
             series, figures = series.after(stats, now_s)
             if figures is not None:

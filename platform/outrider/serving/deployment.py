@@ -55,7 +55,7 @@ def deploy(
     settings: ServingSettings, release: Any, gateway: Any, tell: Callable[[str], None]
 ) -> None:
     """Run both applications and wait until they do. Raises what a replica died of."""
-    names = [application_name(settings.release), GATEWAY]
+    names = [application_name(settings.name), GATEWAY]
     targets = [
         serve.RunTarget(target=app, name=name, route_prefix=route, logging_config=QUIET)
         for app, name, route in zip((release, gateway), names, (None, "/"), strict=True)

@@ -57,7 +57,7 @@ class Export:
         )
         job = replace(self.job, action=ServeAction.RUN, serving=serving)
         config = _yaml(_serve_config(self, job, "EveryNode"))
-        name = self.job.serving.release.lower().replace("_", "-").strip("-")
+        name = self.job.serving.name.lower().replace("_", "-").strip("-")
         return {
             "apiVersion": "ray.io/v1",
             "kind": "RayService",
@@ -145,7 +145,7 @@ def _serve_config(export: Export, job: ServeJob, location: str) -> dict[str, Any
         "http_options": {"host": job.serving.host, "port": job.serving.port},
         "logging_config": {"enable_access_log": False, "log_level": "WARNING"},
         "applications": [
-            _application(f"release-{job.serving.release}", None, "release", release_args),
+            _application(f"release-{job.serving.name}", None, "release", release_args),
             _application(GATEWAY, "/", "gateway", gateway_args),
         ],
     }

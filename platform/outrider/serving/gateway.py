@@ -24,7 +24,7 @@ def gateway_application(make_service: Any, settings: ServingSettings) -> Any:
     """`make_service(desk) -> Service` is called inside the gateway. Picklable."""
 
     def build() -> Any:
-        name = settings.release
+        name = settings.name
         releases = {name: open_release(name, deadline_s=settings.deadline_s)}
         desk = Desk(
             releases,

@@ -48,7 +48,7 @@ class Ready:
         engines = "1 engine" if serving.num_replicas == 1 else f"{serving.num_replicas} engines"
         cores = "1 core" if self.cpus == 1 else f"{self.cpus} cores"
         said = [
-            f"ready: {url}/v1 serves {self.model}, release {serving.release}, "
+            f"ready: {url}/v1 serves {self.model}, release {serving.name}, "
             f"fingerprint {self.fingerprint[:12]}, {engines} of {cores}",
             "",
             self.curl,
