@@ -1,0 +1,71 @@
+"""Runs that stay in memory, for tests to read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from outrider.tracking.fingerprint import flatten
+from outrider.tracking.tracker import NO_TAGS, RunStatus
+
+
+class MemoryRun:
+    """A run that stays in memory, for tests to read."""
+
+    def __init__(
+        self,
+        run_id: str,
+        name: str,
+        kind: str,
+        params: Mapping[str, object],
+        tags: Mapping[str, str],
+    ) -> None:
+        self.run_id = run_id
+        self.name = name
+        self.kind = kind
+        self.params = flatten(params)
+        self.tags = dict(tags)
+        self.windows: list[tuple[int, float, dict[str, float]]] = []  # step, at_s, metrics
+        self.final: dict[str, float] = {}
+        self.artifacts: dict[str, bytes] = {}  # by name, folder included
+        self.status: RunStatus | None = None  # None: running
+
+    def log_window(self, metrics: Mapping[str, float], step: int, at_s: float) -> None:
+        self.windows.append((step, at_s, dict(metrics)))
+
+    def log_final(self, metrics: Mapping[str, float]) -> None:
+        self.final |= metrics
+
+    def log_artifact(self, path: Path, folder: str = "") -> None:
+        self.artifacts[f"{folder}/{path.name}" if folder else path.name] = path.read_bytes()
+
+    def log_text(self, text: str, name: str) -> None:
+        self.artifacts[name] = text.encode()
+
+    def set_tags(self, tags: Mapping[str, str]) -> None:
+        self.tags |= tags
+
+    def close(self, status: RunStatus) -> None:
+        self.status = self.status or status
+
+
+class MemoryTracker:
+    """Keeps its runs in `runs`, oldest first."""
+
+    open_command = ""
+
+    def __init__(self) -> None:
+        self.runs: list[MemoryRun] = []
+
+    def start_run(
+        self,
+        name: str,
+        kind: str,
+        params: Mapping[str, object],
+        tags: Mapping[str, str] = NO_TAGS,
+    ) -> MemoryRun:
+        self.runs.append(MemoryRun(f"run-{len(self.runs)}", name, kind, params, tags))
+        return self.runs[-1]
+
+    def close(self) -> None:
+        pass
