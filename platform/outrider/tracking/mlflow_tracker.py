@@ -1,8 +1,7 @@
-"""Runs in MLflow. The only module of tracking that meets it."""
+"""Runs in MLflow."""
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,7 +19,8 @@ from outrider.tracking.entry import (
     TextKept,
 )
 from outrider.tracking.fingerprint import flatten
-from outrider.tracking.guards import locked, quiet, translated
+from outrider.tracking.guards import translated
+from outrider.tracking.mlflow_client import MlflowConnection
 from outrider.tracking.names import MAX_PARAM, fitting
 from outrider.tracking.outbox import Outbox, RejectedError
 from outrider.tracking.outbox_run import CLOSE_WAIT_S, OutboxRun
@@ -36,14 +36,6 @@ MAX_BATCH = 100  # params or tags of one call
 START_WAIT_S = 120.0  # a store that is away answers sooner
 # Errors that come back however often the same entry is sent.
 LASTING = frozenset({"INVALID_PARAMETER_VALUE", "BAD_REQUEST", "RESOURCE_DOES_NOT_EXIST"})
-# MLflow reads these when imported or calling. Its own defaults wait minutes for a server that
-# is away, and send usage figures to its makers. What the user has set stays.
-MLFLOW_DEFAULTS = {
-    "MLFLOW_DISABLE_TELEMETRY": "true",
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
-    "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
-    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
-}
 
 
 class MlflowTracker:
@@ -62,23 +54,17 @@ class MlflowTracker:
         artifact_root: Path | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self._uri = store_uri.checked(uri)
+        self._connection = MlflowConnection(
+            uri=uri, experiment=experiment, spool_dir=spool_dir, artifact_root=artifact_root
+        )
         self._clock = clock or SystemClock()
         self._process = Process.current()
-        root = artifact_root or store_uri.default_artifact_root(uri, spool_dir)
-        store = MlflowStore(
-            uri=uri,
-            experiment=experiment,
-            artifacts=root.absolute().as_uri() if root else None,
-            lock=store_uri.schema_lock(uri, spool_dir),
-            process=self._process,
-            clock=self._clock,
-        )
+        store = MlflowStore(self._connection, self._process, self._clock)
         self._outbox = Outbox(store, Spool(spool_dir), self._clock)
 
     @property
     def open_command(self) -> str:
-        return store_uri.open_command(self._uri)
+        return store_uri.open_command(self._connection.uri)
 
     def start_run(
         self,
@@ -105,36 +91,22 @@ class MlflowTracker:
 class MlflowStore:
     """`outbox.Store` over `MlflowClient`: explicit run ids, never the fluent API."""
 
-    def __init__(
-        self,
-        *,
-        uri: str,
-        experiment: str,
-        artifacts: str | None,
-        lock: Path | None,
-        process: Process,
-        clock: Clock,
-    ) -> None:
-        self._uri = uri
-        self._experiment = experiment
-        self._artifacts = artifacts
-        self._lock = lock
+    def __init__(self, connection: MlflowConnection, process: Process, clock: Clock) -> None:
+        self._connection = connection
         self._process = process
         self._clock = clock
-        self._client: Any = None
-        self._experiment_id = ""
 
     def connect(self) -> None:
         with translated():
-            self._connected()
+            self._connection.connect()
 
     def open(self, opened: Opened) -> str:
         with translated():
-            client = self._connected()
+            client = self._connection.client
             run_id = (
                 self._find(opened.key)
                 or client.create_run(
-                    self._experiment_id,
+                    self._connection.experiment_id,
                     start_time=_milliseconds(opened.at_s),
                     run_name=opened.name,
                     tags=dict(opened.tags),
@@ -147,11 +119,11 @@ class MlflowStore:
 
     def write(self, run_id: str, entry: Entry) -> None:
         with translated(lasting=LASTING):
-            self._write(self._connected(), run_id, entry)
+            self._write(self._connection.client, run_id, entry)
 
     def sweep(self) -> None:
         with translated():
-            client = self._connected()
+            client = self._connection.client
             for run in self._running_here():
                 owner = Process.from_tags(run.data.tags)
                 if owner is not None and owner.is_gone(self._process):
@@ -182,39 +154,9 @@ class MlflowStore:
             case Closed():
                 client.set_terminated(run_id, entry.status, _milliseconds(entry.at_s))
 
-    def _connected(self) -> Any:
-        """The client, after one process has made the schema and the experiment.
-
-        A fresh SQLite store that four processes open at once crashes all four, hence the lock.
-        """
-        if self._client is None:
-            client_type = _client_type()
-            with locked(self._lock), quiet():
-                self._make_database(client_type)
-                client = client_type(tracking_uri=self._uri)
-                found = client.get_experiment_by_name(self._experiment)
-                self._experiment_id = (
-                    found.experiment_id
-                    if found
-                    else client.create_experiment(self._experiment, self._artifacts)
-                )
-                self._client = client
-        return self._client
-
-    def _make_database(self, client_type: Any) -> None:
-        """Make a SQLite file under another name: one half made would never open again."""
-        database = store_uri.database_path(self._uri)
-        if database is None or database.exists():
-            return
-        fresh = database.with_name(f"{database.name}.new")
-        for left in (fresh, fresh.with_name(f"{fresh.name}-journal")):
-            left.unlink(missing_ok=True)
-        client_type(tracking_uri=store_uri.sqlite_uri(fresh))
-        fresh.replace(database)
-
     def _find(self, key: str) -> str | None:
-        found = self._client.search_runs(
-            [self._experiment_id], f"tags.`{KEY_TAG}` = '{key}'", max_results=1
+        found = self._connection.client.search_runs(
+            [self._connection.experiment_id], f"tags.`{KEY_TAG}` = '{key}'", max_results=1
         )
         return found[0].info.run_id if found else None
 
@@ -222,19 +164,11 @@ class MlflowStore:
         query = f"attributes.status = 'RUNNING' AND tags.`{PREFIX}host` = '{self._process.host}'"
         token: str | None = ""
         while token is not None:
-            page = self._client.search_runs(
-                [self._experiment_id], query, max_results=1000, page_token=token or None
+            page = self._connection.client.search_runs(
+                [self._connection.experiment_id], query, max_results=1000, page_token=token or None
             )
             yield from page
             token = page.token or None
-
-
-def _client_type() -> Any:
-    for name, value in MLFLOW_DEFAULTS.items():
-        os.environ.setdefault(name, value)
-    from mlflow import MlflowClient
-
-    return MlflowClient
 
 
 def _entities() -> Any:
