@@ -5,7 +5,7 @@ They are the artifacts `observations.parquet` and `turns.parquet` of a trial's r
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,8 @@ class Observation:
     position_attempts: tuple[int, ...] = ()  # [draft position]
     position_accepts: tuple[int, ...] = ()
     token_ids: tuple[int, ...] = ()
-    error: str = ""  # kind of failure; empty: a full answer
+    finish_reason: str = ""  # `core.FinishReason` by value; empty: none was given
+    error: str = ""  # `trial.failure.Failure` by value; empty: a full answer
     parity: str = "not_compared"  # with the baseline: `engine.parity.Verdict` by value
 
 
@@ -59,5 +60,10 @@ class Turn:
 class Measured:
     """Everything that one trial has seen."""
 
-    observations: tuple[Observation, ...] = field(default_factory=tuple)
-    turns: tuple[Turn, ...] = field(default_factory=tuple)
+    observations: tuple[Observation, ...] = ()
+    turns: tuple[Turn, ...] = ()
+
+    def __add__(self, other: Measured) -> Measured:
+        return Measured(
+            observations=self.observations + other.observations, turns=self.turns + other.turns
+        )
