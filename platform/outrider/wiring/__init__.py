@@ -1,0 +1,8 @@
+"""Settings -> objects. The one package that knows all parts; it decides nothing."""
+
+from outrider.wiring.bulk_job import bulk, engine_recipe
+from outrider.wiring.figures import bench
+from outrider.wiring.parts import tracker
+from outrider.wiring.server import serve
+
+__all__ = ["bench", "bulk", "engine_recipe", "serve", "tracker"]

@@ -1,0 +1,134 @@
+"""The benches out of their settings."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+
+from outrider.bench.experiments import EXPERIMENTS
+from outrider.bench.http_bench import HttpBench
+from outrider.bench.http_experiments import HTTP_EXPERIMENTS
+from outrider.bench.http_server import Serving
+from outrider.bench.run import chosen
+from outrider.bench.run import run as run_bench
+from outrider.bench.workbench import Workbench
+from outrider.bench.workload import load_workload, one_of_each_kind
+from outrider.cluster.cores import num_cores
+from outrider.config.schema import BenchJob, BenchTarget
+from outrider.core import SystemClock
+from outrider.engine.language_model import LanguageModel
+from outrider.engine.runtimes.loading import TORCH_DTYPES, load_module
+from outrider.models import HfTokenizer, default_cache_dir, resolve
+from outrider.recipe import EngineRecipe, open_language_model
+from outrider.tracking.provenance import hardware
+from outrider.wiring.parts import REPOSITORY, RUNS
+
+
+def bench(settings: BenchJob) -> int:
+    """Measure the figures, print them, write them. 1 where one misses its bound."""
+    if settings.bench.target is BenchTarget.HTTP:
+        return http_bench(settings)
+    only = chosen(settings.bench.only, EXPERIMENTS)  # a wrong name fails before a model is loaded
+    out = Path(settings.bench.out or RUNS / "figures.json")
+    figures = run_bench(workbench(settings), EXPERIMENTS, only, out, Console())
+    return 0 if all(figure.is_reached for figure in figures) else 1
+
+
+def http_bench(settings: BenchJob) -> int:
+    """The same for live serving."""
+    only = chosen(settings.bench.only, HTTP_EXPERIMENTS)
+    out = Path(settings.bench.out or RUNS / "figures-http.json")
+    figures = run_bench(http_workbench(settings), HTTP_EXPERIMENTS, only, out, Console())
+    return 0 if all(figure.is_reached for figure in figures) else 1
+
+
+def http_workbench(settings: BenchJob) -> HttpBench:
+    """Servers as a user starts them, and an engine with the very same settings."""
+    bench, notices = settings.bench, Console(stderr=True)
+    cache_dir = default_cache_dir(os.environ)
+    files = resolve(settings.model.source, cache_dir=cache_dir, notice=notices.print)
+    tokenizer = HfTokenizer.load(files.folder)
+    recipe = EngineRecipe(
+        model=replace(settings.model, num_threads=bench.num_threads or num_cores()),
+        draft=replace(settings.draft, ngram=replace(settings.draft.ngram, corpus=False)),
+        engine=replace(settings.engine, prefix_caching=False),
+        cache_dir=cache_dir,
+    )
+
+    def tell(line: str) -> None:
+        notices.print(line, highlight=False, style="dim")
+
+    return HttpBench(
+        serve=Serving(
+            REPOSITORY / "jobs" / "serve.py",
+            recipe.model,
+            recipe.draft,
+            recipe.engine,
+            url=bench.url,
+            log_dir=RUNS / "bench-http",
+            tell=tell,
+        ),
+        open_runner=recipe.runner,
+        prompts=load_workload(Path(bench.workload), tokenizer.encode_chat),
+        warmup=one_of_each_kind(load_workload(Path(bench.warmup), tokenizer.encode_chat)),
+        max_tokens=bench.max_tokens,
+        max_rows=settings.engine.max_rows,
+        num_repeats=bench.num_repeats,
+        num_streams=bench.num_streams,
+        minutes=bench.minutes,
+        timeout_s=bench.timeout_s,
+        clock=SystemClock(),
+        tell=tell,
+        conditions=http_conditions(settings),
+    )
+
+
+def http_conditions(settings: BenchJob) -> str:
+    engine, bench = settings.engine, settings.bench
+    server = (
+        f"server at {bench.url}" if bench.url else "gateway, proxy and client on the same cores"
+    )
+    return (
+        f"{settings.model.source.split('#')[0]}, {settings.model.dtype.value} on "
+        f"{hardware().cpu}, {bench.num_threads or num_cores()} threads, {engine.max_rows} rows, "
+        f"{server}, greedy, at most {bench.max_tokens} tokens, prefix caching and shared corpus "
+        f"off, paired A B A B, {bench.num_repeats} repeats"
+    )
+
+
+def workbench(settings: BenchJob) -> Workbench:
+    """One model on the threads of `bench.num_threads`, and the prompts."""
+    notices = Console(stderr=True)
+    cache_dir = default_cache_dir(os.environ)
+    files = resolve(settings.model.source, cache_dir=cache_dir, notice=notices.print)
+    shape = replace(settings.model, num_threads=settings.bench.num_threads)
+    model, tokenizer = open_language_model(shape, cache_dir, notices.print)
+    dtype = TORCH_DTYPES[settings.model.dtype]
+    return Workbench(
+        model=model,
+        tokenizer=tokenizer,
+        open_module=lambda: load_module(files.folder, dtype),
+        engine=settings.engine,
+        draft=settings.draft,
+        prompts=load_workload(Path(settings.bench.workload), tokenizer.encode_chat),
+        warmup=one_of_each_kind(load_workload(Path(settings.bench.warmup), tokenizer.encode_chat)),
+        max_tokens=settings.bench.max_tokens,
+        num_repeats=settings.bench.num_repeats,
+        clock=SystemClock(),
+        tell=lambda line: notices.print(line, highlight=False, style="dim"),
+        conditions=bench_conditions(settings, model),
+    )
+
+
+def bench_conditions(settings: BenchJob, model: LanguageModel) -> str:
+    identity = model.identity
+    return (
+        f"{settings.model.source.split('#')[0]}, {settings.model.dtype.value}, "
+        f"{identity['runtime'].split('-')[0]} on {hardware().cpu}, "
+        f"{settings.bench.num_threads} threads, greedy, at most {settings.bench.max_tokens} "
+        f"tokens, prefix caching and shared corpus off, paired A B A B, "
+        f"{settings.bench.num_repeats} repeats"
+    )
