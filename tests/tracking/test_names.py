@@ -34,9 +34,20 @@ def test_a_long_value_is_kept_whole_beside_a_note() -> None:
     values = {"a": "x" * MAX_PARAM, "b": "y" * (MAX_PARAM + 1)}
     short, texts = fitting(values, limit=MAX_PARAM, folder="params")
     assert short["a"] == values["a"]
-    assert texts == {"params/b.txt": values["b"]}
-    assert "params/b.txt" in short["b"]
+    [(artifact, text)] = texts.items()
+    assert text == values["b"]
+    assert artifact in short["b"]
     assert len(short["b"]) < MAX_PARAM
+
+
+def test_another_long_value_of_a_name_has_an_artifact_of_its_own() -> None:
+    one, other = (fitting({"a": letter * 9}, limit=8, folder="params")[1].keys() for letter in "xy")
+    assert one != other
+
+
+def test_what_no_store_can_write_is_escaped() -> None:
+    short, _ = fitting({"path": "a\udcffb\0c"}, limit=MAX_PARAM, folder="params")
+    assert short == {"path": "a\\udcffb\\x00c"}
 
 
 def test_figures_that_are_not_finite_are_left_out() -> None:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from outrider.tracking.fingerprint import flatten
-from outrider.tracking.tracker import NO_TAGS, RunStatus
+from outrider.tracking.release_record import ReleaseRecord
+from outrider.tracking.tracker import NO_TAGS, Run, RunStatus
 
 
 class MemoryRun:
@@ -19,12 +20,15 @@ class MemoryRun:
         kind: str,
         params: Mapping[str, object],
         tags: Mapping[str, str],
+        parent_id: str = "",
     ) -> None:
         self.run_id = run_id
         self.name = name
         self.kind = kind
         self.params = flatten(params)
         self.tags = dict(tags)
+        self.parent_id = parent_id
+        self.registered: list[ReleaseRecord] = []
         self.windows: list[tuple[int, float, dict[str, float]]] = []  # step, at_s, metrics
         self.final: dict[str, float] = {}
         self.artifacts: dict[str, bytes] = {}  # by name, folder included
@@ -45,6 +49,24 @@ class MemoryRun:
     def set_tags(self, tags: Mapping[str, str]) -> None:
         self.tags |= tags
 
+    def register(self, record: ReleaseRecord) -> None:
+        self.registered.append(record)
+        self.tags["release.fingerprint"] = record.fingerprint
+
+    def flush(self) -> None:
+        pass
+
+    def resume(self, params: Mapping[str, object], tags: Mapping[str, str]) -> None:
+        """Running again. Params are immutable: what differs becomes a tag `resumed.<name>`."""
+        told = flatten(params)
+        differing = {name: told[name] for name in told if self.params.get(name) != told[name]}
+        self.tags |= {
+            f"resumed.{name}": value for name, value in differing.items() if name in self.params
+        }
+        self.params = told | self.params
+        self.tags |= tags
+        self.status = None
+
     def close(self, status: RunStatus) -> None:
         self.status = self.status or status
 
@@ -63,9 +85,25 @@ class MemoryTracker:
         kind: str,
         params: Mapping[str, object],
         tags: Mapping[str, str] = NO_TAGS,
+        parent: Run | None = None,
     ) -> MemoryRun:
-        self.runs.append(MemoryRun(f"run-{len(self.runs)}", name, kind, params, tags))
+        run_id, parent_id = f"run-{len(self.runs)}", parent.run_id if parent else ""
+        self.runs.append(MemoryRun(run_id, name, kind, params, tags, parent_id))
         return self.runs[-1]
+
+    def resume_run(
+        self,
+        run_id: str,
+        name: str,
+        kind: str,
+        params: Mapping[str, object],
+        tags: Mapping[str, str] = NO_TAGS,
+    ) -> MemoryRun:
+        known = next((run for run in self.runs if run.run_id == run_id), None)
+        if known is None:
+            return self.start_run(name, kind, params, tags)
+        known.resume(params, tags)
+        return known
 
     def close(self) -> None:
         pass

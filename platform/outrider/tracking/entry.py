@@ -12,7 +12,11 @@ from outrider.core import Fault
 
 @dataclass(frozen=True, kw_only=True)
 class Opened:
-    """A run began. `key` is ours and exists before the store's `run_id` does."""
+    """A run began, or goes on. `key` is ours and exists before the store's `run_id` does.
+
+    `parent` and `resumes` are run ids as `Run.run_id` told them: the store's, or `local-<key>` of
+    a run that it did not have yet.
+    """
 
     key: str
     name: str
@@ -20,6 +24,8 @@ class Opened:
     tags: Mapping[str, str] = field(default_factory=dict)
     params: Mapping[str, str] = field(default_factory=dict)
     run_id: str = ""  # the store's; empty while unknown
+    parent: str = ""  # the run that this one is shown under
+    resumes: str = ""  # the run that this one is, if the store has it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,21 +59,29 @@ class TextKept:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Registered:
+    """The release that the run decodes with; `record` is its `release.json`."""
+
+    record: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Closed:
     status: str
     at_s: float
 
 
-Entry: TypeAlias = Opened | Figures | Tagged | FileKept | TextKept | Closed
+Entry: TypeAlias = Opened | Figures | Tagged | FileKept | TextKept | Registered | Closed
 
 KINDS: dict[str, type[Entry]] = {
-    kind.__name__: kind for kind in (Opened, Figures, Tagged, FileKept, TextKept, Closed)
+    kind.__name__: kind
+    for kind in (Opened, Figures, Tagged, FileKept, TextKept, Registered, Closed)
 }
 
 
 def to_line(entry: Entry) -> str:
     """One line of JSON, without its newline."""
-    return json.dumps({"kind": type(entry).__name__} | asdict(entry), ensure_ascii=False)
+    return json.dumps({"kind": type(entry).__name__} | asdict(entry))  # ASCII: no odd line ends
 
 
 def from_line(line: str) -> Entry:

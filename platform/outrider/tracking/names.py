@@ -19,8 +19,15 @@ def valid_name(name: str) -> str:
     valid = "/".join(parts)
     if valid == name and len(name) <= MAX_KEY:
         return name
-    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    digest = hashlib.sha256(encodable(name).encode()).hexdigest()[:8]
     return f"{valid[: MAX_KEY - 9]}-{digest}"
+
+
+def encodable(text: str) -> str:
+    """`text` as every store can write it: half a surrogate pair (a file's name that is no UTF-8)
+    and NUL, which PostgreSQL refuses, become their escapes.
+    """
+    return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
 
 
 def fitting(
@@ -31,16 +38,17 @@ def fitting(
     A long value is replaced by a note with its sha256 and the artifact that holds all of it.
 
     Returns:
-        ({valid name: value or note}, {artifact name: whole value}).
+        ({valid name: value or note}, {artifact name: whole value}); the artifact's name has a
+        digest in it, so that a run that goes on with another value keeps both.
     """
     short: dict[str, str] = {}
     texts: dict[str, str] = {}
-    for key, value in values.items():
-        name = valid_name(key)
+    for key, written in values.items():
+        name, value = valid_name(key), encodable(written)
         if len(value) > limit:
-            artifact = f"{folder}/{name.replace('/', '_')}.txt"
-            texts[artifact] = value
             digest = hashlib.sha256(value.encode()).hexdigest()
+            artifact = f"{folder}/{name.replace('/', '_')}-{digest[:8]}.txt"
+            texts[artifact] = value
             value = f"{len(value)} characters in {artifact}, sha256 {digest}"
         short[name] = value
     return short, texts

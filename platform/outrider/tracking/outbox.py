@@ -135,6 +135,8 @@ class Outbox:
 
     def _send(self, mail: Mail, entry: Entry) -> None:
         if not mail.opened.run_id:
+            if mail.opened.resumes:  # what its process left comes before what goes on
+                self._take_up()
             mail.opened = with_run_id(mail.opened, self._store.open(mail.opened))
             mail.answered.set()
         if not isinstance(entry, Opened):
@@ -148,10 +150,14 @@ class Outbox:
             log.warning("run %s: the tracking store refused an entry: %s", run_id, error)
 
     def _attempt(self, action: Callable[[], None]) -> bool:
-        """Whether `action` reached the store; if not, it is left alone for a while."""
+        """Whether `action` reached the store; if not, it is left alone for a while.
+
+        A disk that fails under the spool is no other case: what could not be forgotten is sent
+        again, which the store takes.
+        """
         try:
             action()
-        except OutageError as error:
+        except (OutageError, *DISK_ERRORS) as error:
             if not self._wait_s:
                 log.warning(
                     "the tracking store is away (%s); runs are kept in %s until it is back",
@@ -203,11 +209,14 @@ class Outbox:
         if self._is_settled:
             return
         self._is_settled = True
+        if self._attempt(self._take_up):
+            self._attempt(self._store.sweep)
+
+    def _take_up(self) -> None:
         for key in self._spool.abandoned():
             found = self._spool.read(key)
-            if found and not self._attempt(partial(self._replay, Mail(found[0]))):
-                return
-        self._attempt(self._store.sweep)
+            if found:
+                self._replay(Mail(found[0]))
 
     def _spool_waiting(self) -> None:
         """Put on disk what the thread, which hangs, won't send before the process ends."""

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from outrider.core import Clock
-from outrider.tracking.entry import Closed, Figures, FileKept, Tagged, TextKept
-from outrider.tracking.names import MAX_TAG, finite, fitting
+from outrider.tracking.entry import Closed, Figures, FileKept, Registered, Tagged, TextKept
+from outrider.tracking.names import MAX_TAG, encodable, finite, fitting
 from outrider.tracking.outbox import Mail, Outbox
+from outrider.tracking.release_record import ReleaseRecord
 from outrider.tracking.tracker import RunStatus
 
 LOCAL = "local-"  # begins the id of a run that the store does not know yet
@@ -27,7 +28,8 @@ class OutboxRun:
     @property
     def run_id(self) -> str:
         """The store's id; `local-<key>` while the store is away (`key` is a tag of the run)."""
-        return self._mail.opened.run_id or LOCAL + self._mail.opened.key
+        opened = self._mail.opened
+        return opened.run_id or opened.resumes or LOCAL + opened.key
 
     def wait_for_id(self, timeout_s: float) -> None:
         """Return when the store named the run, or it is known to be away."""
@@ -43,7 +45,7 @@ class OutboxRun:
         self._outbox.put(self._mail, FileKept(path=str(path.absolute()), folder=folder))
 
     def log_text(self, text: str, name: str) -> None:
-        self._outbox.put(self._mail, TextKept(text=text, name=name))
+        self._outbox.put(self._mail, TextKept(text=encodable(text), name=name))
 
     def set_tags(self, tags: Mapping[str, str]) -> None:
         short, texts = fitting(tags, limit=MAX_TAG, folder="tags")
@@ -51,6 +53,12 @@ class OutboxRun:
             self._outbox.put(self._mail, Tagged(tags=short))
         for artifact, text in texts.items():
             self.log_text(text, name=artifact)
+
+    def register(self, record: ReleaseRecord) -> None:
+        self._outbox.put(self._mail, Registered(record=record.to_json()))
+
+    def flush(self) -> None:
+        self._outbox.flush(CLOSE_WAIT_S)
 
     def close(self, status: RunStatus) -> None:
         if not self._is_closed:

@@ -56,8 +56,11 @@ class Spool:
                 self._disown(opened.key)
 
     def abandoned(self) -> Iterator[str]:
-        """Keys of runs whose process is gone; each is ours while the caller works on it."""
-        for path in sorted(self.folder.glob("*.jsonl")):
+        """Keys of runs whose process is gone; each is ours while the caller works on it.
+
+        A run comes before those that are shown under it or go on with it.
+        """
+        for path in sorted(self.folder.glob("*.jsonl"), key=_precedence):
             key = path.stem
             if key not in self._owned:
                 with self._taken(key) as is_ours:
@@ -113,6 +116,13 @@ class Spool:
         if not self._path(key).exists():
             Path(lock.lock_file).unlink(missing_ok=True)
         lock.release()
+
+
+def _precedence(path: Path) -> tuple[bool, float, str]:
+    opened = next(_entries(path), None)
+    if not isinstance(opened, Opened):
+        return True, 0.0, path.stem
+    return bool(opened.parent or opened.resumes), opened.at_s, path.stem
 
 
 def _entries(path: Path) -> Iterator[Entry]:

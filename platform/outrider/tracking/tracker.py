@@ -8,6 +8,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
+from outrider.tracking.release_record import ReleaseRecord
+
 NO_TAGS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -42,6 +44,14 @@ class Run(Protocol):
 
     def set_tags(self, tags: Mapping[str, str]) -> None: ...
 
+    def register(self, record: ReleaseRecord) -> None:
+        """Register the release that ran, once for its fingerprint, and tag the run with its number
+        (`release.version`). A store that is away does so later.
+        """
+
+    def flush(self) -> None:
+        """Return when what was recorded so far is in the store or, while it is away, on disk."""
+
     def close(self, status: RunStatus) -> None:
         """End the run. The first status stays; calling again only waits for what is unwritten."""
 
@@ -55,8 +65,26 @@ class Tracker(Protocol):
         kind: str,
         params: Mapping[str, object],
         tags: Mapping[str, str] = NO_TAGS,
+        parent: Run | None = None,
     ) -> Run:
-        """Begin a run of a `kind` of job (bulk, bench, ...); nested `params` become dotted keys."""
+        """Begin a run of a `kind` of job (bulk, bench, ...); nested `params` become dotted keys.
+
+        It is shown under `parent`, where one is given.
+        """
+
+    def resume_run(
+        self,
+        run_id: str,
+        name: str,
+        kind: str,
+        params: Mapping[str, object],
+        tags: Mapping[str, str] = NO_TAGS,
+    ) -> Run:
+        """Go on in a run that has ended: it is running again, and ends with the new status.
+
+        Params are immutable: one that the run has keeps its value, and a differing one becomes
+        the tag `resumed.<name>`. An id that the store does not know begins a run as `start_run`.
+        """
 
     @property
     def open_command(self) -> str:
@@ -76,6 +104,8 @@ class NoRun:
     def log_artifact(self, path: Path, folder: str = "") -> None: ...
     def log_text(self, text: str, name: str) -> None: ...
     def set_tags(self, tags: Mapping[str, str]) -> None: ...
+    def register(self, record: ReleaseRecord) -> None: ...
+    def flush(self) -> None: ...
     def close(self, status: RunStatus) -> None: ...
 
 
@@ -86,6 +116,17 @@ class NoTracker:
 
     def start_run(
         self,
+        name: str,
+        kind: str,
+        params: Mapping[str, object],
+        tags: Mapping[str, str] = NO_TAGS,
+        parent: Run | None = None,
+    ) -> NoRun:
+        return NoRun()
+
+    def resume_run(
+        self,
+        run_id: str,
         name: str,
         kind: str,
         params: Mapping[str, object],
