@@ -41,12 +41,15 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def translated(lasting: frozenset[str] = frozenset()) -> Iterator[None]:
-    """What MLflow, SQLAlchemy, HTTP or the disk raise is an outage, or a refusal if `lasting`."""
+    """What MLflow, SQLAlchemy, HTTP or the disk raise is an outage, or a refusal if `lasting`.
+
+    `lasting`: MLflow's codes, of the error or of what caused it (a `Fault` of the registry).
+    """
     try:
         yield
     except RejectedError:
         raise
     except Exception as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
-        code = getattr(error, "error_code", "")
-        raise (RejectedError if code in lasting else OutageError)(reason) from error
+        codes = {getattr(each, "error_code", "") for each in (error, error.__cause__)}
+        raise (RejectedError if codes & lasting else OutageError)(reason) from error

@@ -35,7 +35,10 @@ class Version:
 
     @property
     def uri(self) -> str:
-        return f"models:/{NAME}/{self.number}"
+        return uri_of(self.number)
+
+    def __str__(self) -> str:
+        return f"{self.number} ({', '.join(self.aliases)})" if self.aliases else str(self.number)
 
 
 class Registry(Protocol):
@@ -54,7 +57,7 @@ class Registry(Protocol):
         """All of them, oldest first."""
 
     def give(self, alias: Alias, number: int) -> None:
-        """Name a version. A champion that loses its place becomes `previous`."""
+        """Name a version as `renamed` says. UserError where there is none of that number."""
 
     def set_tags(self, number: int, tags: Mapping[str, str]) -> None: ...
 
@@ -79,3 +82,42 @@ class Address:
             )
         number = found["number"]
         return Address(found["alias"], int(number) if number else None)
+
+
+def uri_of(number: int) -> str:
+    return f"models:/{NAME}/{number}"
+
+
+def chosen(uri: str, versions: Sequence[Version]) -> Version:
+    """The version that `uri` means. UserError, which lists what there is, where it means none."""
+    address = Address.parse(uri)
+    for version in versions:
+        if version.number == address.number or address.alias in version.aliases:
+            return version
+    if not versions:
+        raise UserError(f"{uri}: no release is registered here yet; bulk and serve register theirs")
+    what = "that alias" if address.alias else "that number"
+    raise UserError(f"{uri}: no release has {what}; there are {', '.join(map(str, versions))}")
+
+
+def renamed(aliases: Mapping[str, int], alias: Alias, number: int) -> dict[str, int]:
+    """Who has which alias once `number` was given `alias`.
+
+    The champion from before becomes `previous`; a champion is neither challenger nor previous.
+    Raises UserError where a champion would become its own challenger.
+    """
+    champion = aliases.get(Alias.CHAMPION)
+    if alias is not Alias.CHAMPION:
+        if number == champion:
+            raise UserError(f"{uri_of(number)} is the champion: it can't be the {alias} too")
+        return {**aliases, alias: number}
+    if number == champion:
+        return dict(aliases)
+    others = {name: held for name, held in aliases.items() if held != number or _is_foreign(name)}
+    before = {} if champion is None else {Alias.PREVIOUS.value: champion}
+    return {**others, **before, Alias.CHAMPION.value: number}
+
+
+def _is_foreign(alias: str) -> bool:
+    """Whether a person gave it, for purposes of their own."""
+    return alias not in set(Alias)

@@ -23,6 +23,11 @@ class ReleaseRecord:
     revision: str = ""  # of the code that registered it
     lineage: Mapping[str, str] = field(default_factory=dict)  # `tracking.lineage`: name -> digest
 
+    @property
+    def tags(self) -> dict[str, str]:
+        """The lineage, as runs and registered versions carry it."""
+        return {f"lineage.{name}": digest for name, digest in self.lineage.items()}
+
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=2, sort_keys=True, ensure_ascii=False)
 

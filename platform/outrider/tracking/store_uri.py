@@ -35,6 +35,11 @@ def checked(uri: str) -> str:
     return uri
 
 
+def is_served(uri: str) -> bool:
+    """Whether an MLflow server answers there; else a database does."""
+    return urlsplit(uri).scheme in HTTP
+
+
 def database_path(uri: str) -> Path | None:
     """The file of a SQLite store; None for every other store."""
     if not uri.startswith("sqlite"):
@@ -44,7 +49,7 @@ def database_path(uri: str) -> Path | None:
 
 def default_artifact_root(uri: str, spool_dir: Path) -> Path | None:
     """Beside the SQLite file; beside the spool for another database; None: the server knows."""
-    if urlsplit(uri).scheme in HTTP:
+    if is_served(uri):
         return None
     database = database_path(uri)
     return (database.parent if database else spool_dir.absolute().parent) / "artifacts"
@@ -52,7 +57,7 @@ def default_artifact_root(uri: str, spool_dir: Path) -> Path | None:
 
 def schema_lock(uri: str, spool_dir: Path) -> Path | None:
     """The lock of who creates the schema; None: a server does that by itself."""
-    if urlsplit(uri).scheme in HTTP:
+    if is_served(uri):
         return None
     database = database_path(uri)
     return database.with_name(f"{database.name}.lock") if database else spool_dir / "schema.lock"
@@ -60,7 +65,7 @@ def schema_lock(uri: str, spool_dir: Path) -> Path | None:
 
 def open_command(uri: str) -> str:
     """What a person types, or the page they visit, to see the runs. Passwords are left out."""
-    if urlsplit(uri).scheme in HTTP:
+    if is_served(uri):
         return f"{shlex.quote(sys.executable)} -m webbrowser {shlex.quote(redacted(uri))}"
     beside = Path(sys.executable).with_name("mlflow")
     program = str(beside) if beside.exists() else "mlflow"
