@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 
 from outrider.bulk.figures import Arm, Figures
 from outrider.bulk.live import Heart
 from outrider.bulk.ports import ChatTokenizer, Decoder
 from outrider.bulk.rows import ErrorCode, Row, RowError
 from outrider.core import Completion, FinishReason, Request, Rule, Speculation, Update, UserError
+from outrider.engine.margin import top2_margin
 from outrider.engine.parity import Parity, compare
 
 PLAIN = Speculation(enabled=False)
-MARGIN_ENDS = 2  # a margin lies between the two likeliest tokens
 
 
 def pass_order(shard: int) -> tuple[Arm, Arm]:
@@ -129,30 +130,9 @@ class ShardDecoder:
             params=row.params,
             speculation=PLAIN,
         )
-        found = compare(request, plain, mine, near_tie=self.near_tie, margin=self._margin)
+        margin = partial(top2_margin, self.decoder.submit)
+        found = compare(request, plain, mine, near_tie=self.near_tie, margin=margin)
         return Parity.of(found)
-
-    def _margin(self, request: Request, prefix: tuple[int, ...]) -> float:
-        """The target's top-2 margin behind `prefix`, in logits; infinite where it says nothing.
-
-        One plain token behind the common prefix with two logprobs: their difference is that of
-        the logits. With penalties, a bias or a masked EOS the raw margin decided nothing.
-        """
-        asked_for = request.params
-        if asked_for.has_penalties or asked_for.logit_bias or len(prefix) < asked_for.min_tokens:
-            return float("inf")
-        params = replace(
-            request.params, max_tokens=1, min_tokens=0, top_logprobs=2, stop=(), ignore_eos=True
-        )
-        asked = replace(request, prompt_ids=request.prompt_ids + prefix, params=params)
-        try:
-            logprobs = self.decoder.submit(asked).result().logprobs
-        except UserError:  # no room for one more token
-            return float("inf")
-        if not logprobs or len(logprobs[0].top) < MARGIN_ENDS:
-            return float("inf")
-        (_, first), (_, second) = logprobs[0].top[:MARGIN_ENDS]
-        return first - second
 
 
 def prompt_ids(row: Row, tokenizer: ChatTokenizer) -> tuple[int, ...]:
