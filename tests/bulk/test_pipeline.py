@@ -17,6 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 from workshop import Workshop, read_lines, request, write_input
 
+from outrider.telemetry.meters import meter_of
+
 DRIVE = Path(__file__).with_name("drive.py")
 ROWS = [request(f"r{n}", temperature=n % 2) for n in range(16)]  # four shards
 PATIENCE_S = 120.0
@@ -126,10 +128,15 @@ def test_a_job_runs_to_its_report_and_a_second_run_has_nothing_to_do(bench: Benc
     report = json.loads((bench.job / "report.json").read_text())
     assert report["num_rows_done"] + report["num_rows_failed"] == report["num_rows"] == 20
     assert report["total"]["speedup_ratio"] == pytest.approx(2.0)
-    assert report["parity"]["compared"] == 16
+    assert report["parity"]["num_compared"] == 16
     assert report["run_id"] == "run-1"
     tracked = read_lines(bench.root / "track.jsonl")
-    assert any("window" in line for line in tracked)
+    windows = [line["window"] for line in tracked if "window" in line]
+    assert all(name.startswith("window.") for window in windows for name in window)
+    [final] = [line["final"] for line in tracked if "final" in line]
+    assert all(meter_of(name) for figures in (*windows, final) for name in figures)
+    assert final["speedup_ratio"] == pytest.approx(2.0)
+    assert windows
     assert bench.closed() == ["FINISHED"]
 
     before = bench.output()

@@ -22,6 +22,7 @@ from outrider.bulk.report import (
 from outrider.bulk.screen import WIDTH, show_report
 from outrider.core import Counters, UserError
 from outrider.engine.parity import Parity
+from outrider.telemetry.meters import meter_of
 
 
 def arm(emitted: int, active_s: float, drafted: int = 0) -> ArmFigures:
@@ -73,11 +74,22 @@ def test_ratios_are_of_sums_by_kind_and_in_total() -> None:
     assert (chat.kind, edit.kind) == ("chat", "edit")
     assert edit.speedup_ratio == pytest.approx(3.0)
     assert chat.speedup_ratio == pytest.approx(1.1)
-    assert made.total.speculative.tok_s == pytest.approx(200.0)
+    assert made.total.speculative.tokens_per_s == pytest.approx(200.0)
     assert made.total.speedup_ratio == pytest.approx(4.1 / 2.0)
     assert edit.speculative.acceptance_ratio == pytest.approx(0.5)
     assert edit.speculative.mean_draft_length == pytest.approx(8.0)
     assert edit.speculative.tokens_per_round == pytest.approx(300 / 260)
+
+
+def test_figures_go_by_the_catalogue_in_the_report_and_in_the_run() -> None:
+    made = report(figures())
+    final = made.metrics()
+    assert all(meter_of(name) for name in final)
+    assert final["speedup_ratio/chat"] == pytest.approx(1.1)
+    assert final["plain_tokens_per_s"] == made.total.plain.tokens_per_s  # type: ignore[union-attr]
+    assert final["num_near_ties"] == 1.0
+    arm = asdict(made.total.speculative)
+    assert all(meter_of(name) for name in arm)
 
 
 def test_without_a_baseline_there_is_no_gain_to_tell() -> None:
@@ -90,7 +102,7 @@ def test_without_a_baseline_there_is_no_gain_to_tell() -> None:
 
 def test_nothing_decoded_gives_nulls_not_zeros() -> None:
     total = total_report(Figures())
-    assert total.speculative.tok_s is None
+    assert total.speculative.tokens_per_s is None
     assert total.speculative.acceptance_ratio is None
 
 
@@ -125,7 +137,7 @@ def test_progress_tells_the_rate_of_the_last_seconds_and_the_time_left() -> None
     assert (glance.num_rows, glance.acceptance_ratio) == (40, 0.7)
     assert glance.eta_s == pytest.approx(60 * 10 / 20)
     later = pace.glance(Tally(num_rows=20, emitted=1000), 40, 40.0)
-    assert later.tok_s == 0.0
+    assert later.tokens_per_s == 0.0
     assert later.line().startswith("40/100 rows, 0 tok/s")
 
 

@@ -56,7 +56,7 @@ def test_a_file_goes_in_and_a_folder_comes_out(place: Path, words: list[str]) ->
     assert len((place / "out" / "errors.jsonl").read_text().splitlines()) == 1
     report = json.loads((place / "out" / "report.json").read_text())
     assert (report["num_rows_done"], report["num_rows_failed"]) == (len(TURNS), 1)
-    assert report["parity"]["mismatches"] == 0
+    assert report["parity"]["num_mismatches"] == 0
     assert report["run_id"] in first.stdout
     assert "mlflow ui --backend-store-uri" in first.stdout
     assert "Traceback" not in first.stderr

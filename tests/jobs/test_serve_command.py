@@ -154,7 +154,7 @@ def test_it_serves_until_ctrl_c_and_ends_what_is_in_flight(
     run = recorded(tmp_path)
     assert run.info.status == "FINISHED"
     assert run.data.metrics["num_emitted_tokens"] == 12 + 8 * 220
-    assert run.data.metrics["window.tok_s"] > 0
+    assert run.data.metrics["window.tokens_per_s"] > 0
     assert run.data.params["fingerprint"].startswith(shown[1])
     rows = pq.read_table(tmp_path / "requests").to_pylist()
     assert sorted(row["status"] for row in rows) == [200, 200, 503]

@@ -3,6 +3,7 @@
 from outrider.core import Counters, Mode
 from outrider.serving.messages import ReplicaStats
 from outrider.serving.series import Series
+from outrider.telemetry.meters import meter_of
 
 
 def told(name: str, emitted: int, accepted: int = 0, evaluated: int = 0) -> ReplicaStats:
@@ -20,11 +21,11 @@ def told(name: str, emitted: int, accepted: int = 0, evaluated: int = 0) -> Repl
 def test_a_window_holds_what_was_done_in_it() -> None:
     series, first = Series(10.0).after([told("a", 100, 3, 4)], 15.0)
     assert first is not None
-    assert first["window.tok_s"] == 20.0
+    assert first["window.tokens_per_s"] == 20.0
     assert first["window.acceptance_ratio"] == 0.75
     _, second = series.after([told("a", 110, 3, 8), told("b", 40)], 20.0)
     assert second is not None
-    assert second["window.tok_s"] == 10.0
+    assert second["window.tokens_per_s"] == 10.0
     assert second["window.acceptance_ratio"] == 0.0
     assert (second["window.num_replicas"], second["window.num_running"]) == (2.0, 4.0)
 
@@ -34,6 +35,12 @@ def test_a_window_without_a_token_is_no_throughput_of_0() -> None:
     assert series.after([told("a", 5)], 10.0)[1] is None
     assert series.after([], 10.0)[1] is None
     assert series.after([told("a", 6)], 5.0)[1] is None  # no time has passed
+
+
+def test_every_figure_is_in_the_catalogue() -> None:
+    series, window = Series(0.0).after([told("a", 100, 3, 4)], 5.0)
+    assert window is not None
+    assert all(meter_of(name) for name in (*window, *series.final(5.0)))
 
 
 def test_a_lost_replica_takes_nothing_away() -> None:

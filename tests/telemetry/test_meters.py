@@ -10,17 +10,19 @@ from outrider.telemetry import meters
 
 def test_names_tell_what_they_measure() -> None:
     for meter in meters.METERS.values():
-        assert re.fullmatch(r"[a-z][a-z_]*", meter.name)
+        assert re.fullmatch(r"[a-z][a-z_]*(_p\d\d)?", meter.name)
         assert meter.help.endswith(".")
         if meter.unit == "seconds":
-            assert meter.name.endswith("_s")
+            assert re.search(r"_s(_p\d\d)?$", meter.name)
         if meter.name.endswith("_ratio"):
             assert meter.unit == "1"
 
 
 def test_each_name_is_given_once() -> None:
     defined = [item for item in vars(meters).values() if isinstance(item, meters.Meter)]
-    assert len({meter.name for meter in defined}) == len(defined) == len(meters.METERS)
+    num_derived = 3 * len(meters.WITH_PERCENTILES) + 2 * len(meters.WITH_INTERVAL)
+    assert len({meter.name for meter in defined}) == len(defined)
+    assert len(meters.METERS) == len(defined) + num_derived
 
 
 def test_figures_follow_from_counters() -> None:
@@ -52,3 +54,10 @@ def test_plain_decoding_has_no_acceptance() -> None:
 def test_a_figure_of_one_kind_is_grouped_under_its_name() -> None:
     assert meters.SPEEDUP_RATIO.of("chat") == "speedup_ratio/chat"
     assert meters.SPEEDUP_RATIO.of("") == "speedup_ratio"
+
+
+def test_a_recorded_name_leads_to_its_meter() -> None:
+    assert meters.meter_of("window.speedup_ratio/chat") is meters.SPEEDUP_RATIO
+    assert meters.meter_of("first_token_s_p95") is meters.METERS[meters.FIRST_TOKEN_S.at(95)]
+    assert meters.meter_of("speedup_ratio_low/language:de") is not None
+    assert meters.meter_of("tok_s") is None

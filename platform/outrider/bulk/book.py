@@ -11,6 +11,7 @@ from outrider.bulk.live import Tally
 from outrider.bulk.manifest import Manifest
 from outrider.bulk.parts import PartState
 from outrider.core import Clock, Fault, UserError
+from outrider.telemetry import meters
 from outrider.tracking.tracker import Run
 
 POLL_S = 0.5
@@ -53,15 +54,23 @@ class Book:
         if span < self._window_s and not (last and span > 0):
             return
         done = tally.since(self._before)
-        metrics = {
-            "window.tok_s": done.emitted / span,
-            "window.tok_s.speculative": done.speculative / span,
-            "window.num_rows": float(done.num_rows),
-        }
-        if done.evaluated:
-            metrics["window.acceptance_ratio"] = done.accepted / done.evaluated
-        self._run.log_window(metrics, step=round(now - self._began), at_s=self._clock.time())
+        figures = meters.in_window(_figures(done, span))
+        self._run.log_window(figures, step=round(now - self._began), at_s=self._clock.time())
         self._window_began, self._before = now, tally
+
+
+def _figures(done: Tally, span_s: float) -> dict[str, float]:
+    """Arms share the seconds, so that their throughputs add up to the job's."""
+    plain = done.emitted - done.speculative
+    figures = {
+        meters.TOKENS_PER_S.name: done.speculative / span_s,
+        meters.NUM_ROWS_DONE.name: float(done.num_rows),
+    }
+    if plain:
+        figures[meters.PLAIN_TOKENS_PER_S.name] = plain / span_s
+    if done.evaluated:
+        figures[meters.ACCEPTANCE_RATIO.name] = done.accepted / done.evaluated
+    return figures
 
 
 def polled(

@@ -25,7 +25,7 @@ class Glance:
 
     num_rows: int  # ended, done or failed, those of earlier runs too
     num_total: int
-    tok_s: float  # over the last seconds, both arms
+    tokens_per_s: float  # over the last seconds, both arms
     acceptance_ratio: float | None
     eta_s: float | None  # None: not known yet
 
@@ -34,7 +34,8 @@ class Glance:
         if self.acceptance_ratio is not None:
             acceptance = f", {self.acceptance_ratio:.0%} accepted"
         left = "" if self.eta_s is None else f", {duration(self.eta_s)} left"
-        return f"{self.num_rows}/{self.num_total} rows, {self.tok_s:.0f} tok/s{acceptance}{left}"
+        rows = f"{self.num_rows}/{self.num_total} rows"
+        return f"{rows}, {self.tokens_per_s:.0f} tok/s{acceptance}{left}"
 
 
 class Pace:

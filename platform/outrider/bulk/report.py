@@ -1,9 +1,10 @@
 """report.json: what the job did and what speculation gained, as numbers with their conditions.
 
-Ratios, and what they are made of (sums over rows; see `core.Counters`):
-  tok_s             emitted / active_s, where active_s is each row's even share of the seconds of
+Names are those of `telemetry.meters`. Ratios, and what they are made of (sums over rows; see
+`core.Counters`):
+  tokens_per_s      emitted / active_s, where active_s is each row's even share of the seconds of
                     the rounds that it was in: the engine's throughput, loading and waiting left out
-  speedup_ratio     speculative tok_s / plain tok_s, over the same rows
+  speedup_ratio     speculative tokens_per_s / plain tokens_per_s, over the same rows
   acceptance_ratio  accepted / evaluated: of the drafted tokens that were tested, those taken (a
                     rejection ends the testing of its round)
   mean_draft_length drafted / num_draft_rounds: only rounds that drafted
@@ -22,9 +23,9 @@ from typing import Any
 from outrider.bulk.durable import replacing
 from outrider.bulk.figures import Arm, ArmFigures, Figures
 from outrider.core import UserError
-from outrider.telemetry.meters import figures_of
+from outrider.telemetry import meters
 
-REPORT_VERSION = 1
+REPORT_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,12 +34,12 @@ class ArmReport:
 
     num_rows: int
     num_prompt_tokens: int
-    num_tokens: int  # emitted
+    num_emitted_tokens: int
     active_s: float
-    tok_s: float | None
-    num_drafted: int
-    num_evaluated: int
-    num_accepted: int
+    tokens_per_s: float | None
+    num_drafted_tokens: int
+    num_evaluated_tokens: int
+    num_accepted_tokens: int
     num_rounds: int
     num_draft_rounds: int
     num_drafter_failures: int
@@ -56,20 +57,34 @@ class KindReport:
     plain: ArmReport | None
     speedup_ratio: float | None
 
+    def metrics(self, kind: str) -> dict[str, float | None]:
+        """The figures under their names for `kind`; all kinds together: ""."""
+        arm = self.speculative
+        found = {
+            meters.TOKENS_PER_S: arm.tokens_per_s,
+            meters.ACCEPTANCE_RATIO: arm.acceptance_ratio,
+            meters.MEAN_DRAFT_LENGTH: arm.mean_draft_length,
+            meters.TOKENS_PER_ROUND: arm.tokens_per_round,
+        }
+        if self.plain is not None:
+            found[meters.PLAIN_TOKENS_PER_S] = self.plain.tokens_per_s
+            found[meters.SPEEDUP_RATIO] = self.speedup_ratio
+        return {meter.of(kind): value for meter, value in found.items()}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParityReport:
     """Speculative against plain output of the same rows, token by token."""
 
-    compared: int
-    mismatches: int
-    near_ties: int
+    num_compared: int
+    num_mismatches: int  # near ties apart
+    num_near_ties: int
     near_tie_logits: float  # a difference at a smaller top-2 margin of the target is a near tie
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """report.json, version 1. Durations in seconds, over all runs of the job where it resumed."""
+    """report.json, version 2. Durations in seconds, over all runs of the job where it resumed."""
 
     version: int = REPORT_VERSION
     status: str = "FINISHED"
@@ -98,23 +113,17 @@ class Report:
     def metrics(self) -> dict[str, float]:
         """The final figures for a tracker; unknown ones are left out."""
         found: dict[str, float | None] = {
-            "num_rows_done": self.num_rows_done,
-            "num_rows_failed": self.num_rows_failed,
-            "duration_s": self.duration_s,
+            meters.NUM_ROWS_DONE.name: self.num_rows_done,
+            meters.NUM_ROWS_FAILED.name: self.num_rows_failed,
+            meters.DURATION_S.name: self.duration_s,
         }
-        for kind in (self.total, *self.by_kind):
-            suffix = "" if kind is self.total else f".{kind.kind or 'none'}"
-            found[f"tok_s.speculative{suffix}"] = kind.speculative.tok_s
-            found[f"acceptance_ratio{suffix}"] = kind.speculative.acceptance_ratio
-            found[f"mean_draft_length{suffix}"] = kind.speculative.mean_draft_length
-            found[f"tokens_per_round{suffix}"] = kind.speculative.tokens_per_round
-            if kind.plain is not None:
-                found[f"tok_s.plain{suffix}"] = kind.plain.tok_s
-                found[f"speedup_ratio{suffix}"] = kind.speedup_ratio
+        found |= self.total.metrics("")
+        for kind in self.by_kind:
+            found |= kind.metrics(kind.kind or "none")
         if self.parity is not None:
-            found["parity.compared"] = self.parity.compared
-            found["parity.mismatches"] = self.parity.mismatches
-            found["parity.near_ties"] = self.parity.near_ties
+            found[meters.NUM_COMPARED.name] = self.parity.num_compared
+            found[meters.NUM_MISMATCHES.name] = self.parity.num_mismatches
+            found[meters.NUM_NEAR_TIES.name] = self.parity.num_near_ties
         return {name: float(value) for name, value in found.items() if value is not None}
 
 
@@ -154,7 +163,13 @@ def kind_reports(figures: Figures) -> list[KindReport]:
 def parity_report(figures: Figures, near_tie: float) -> ParityReport | None:
     if not any(arm is Arm.PLAIN for arm, _ in figures.arms):
         return None
-    return ParityReport(**asdict(figures.parity), near_tie_logits=near_tie)
+    parity = figures.parity
+    return ParityReport(
+        num_compared=parity.compared,
+        num_mismatches=parity.mismatches,
+        num_near_ties=parity.near_ties,
+        near_tie_logits=near_tie,
+    )
 
 
 def _kind_report(kind: str, figures: Figures, kinds: list[str] | None) -> KindReport:
@@ -163,23 +178,23 @@ def _kind_report(kind: str, figures: Figures, kinds: list[str] | None) -> KindRe
     if not plain.num_rows:
         return KindReport(kind=kind, speculative=speculative, plain=None, speedup_ratio=None)
     gain = None
-    if speculative.tok_s is not None and plain.tok_s is not None:
-        gain = _ratio(speculative.tok_s, plain.tok_s)
+    if speculative.tokens_per_s is not None and plain.tokens_per_s is not None:
+        gain = _ratio(speculative.tokens_per_s, plain.tokens_per_s)
     return KindReport(kind=kind, speculative=speculative, plain=plain, speedup_ratio=gain)
 
 
 def _arm_report(figures: ArmFigures) -> ArmReport:
     counters = figures.counters
-    ratios = figures_of(counters)
+    ratios = meters.figures_of(counters)
     return ArmReport(
         num_rows=figures.num_rows,
         num_prompt_tokens=figures.num_prompt_tokens,
-        num_tokens=counters.emitted,
+        num_emitted_tokens=counters.emitted,
         active_s=counters.active_s,
-        tok_s=_ratio(counters.emitted, counters.active_s),
-        num_drafted=counters.drafted,
-        num_evaluated=counters.evaluated,
-        num_accepted=counters.accepted,
+        tokens_per_s=_ratio(counters.emitted, counters.active_s),
+        num_drafted_tokens=counters.drafted,
+        num_evaluated_tokens=counters.evaluated,
+        num_accepted_tokens=counters.accepted,
         num_rounds=counters.num_rounds,
         num_draft_rounds=counters.num_draft_rounds,
         num_drafter_failures=counters.num_drafter_failures,

@@ -55,8 +55,8 @@ def _cells(kind: KindReport, name: str) -> list[str]:
     return [
         name,
         str(arm.num_rows),
-        _number(None if kind.plain is None else kind.plain.tok_s, "{:.1f}"),
-        _number(arm.tok_s, "{:.1f}"),
+        _number(None if kind.plain is None else kind.plain.tokens_per_s, "{:.1f}"),
+        _number(arm.tokens_per_s, "{:.1f}"),
         _number(kind.speedup_ratio, "{:.2f} x"),
         _number(arm.acceptance_ratio, "{:.0%}"),
         _number(arm.mean_draft_length, "{:.1f}"),
@@ -69,11 +69,12 @@ def _number(value: float | None, form: str) -> str:
 
 
 def _parity(parity: ParityReport) -> Text:
-    num_equal = parity.compared - parity.mismatches - parity.near_ties
-    line = Text(f"\nparity with plain decoding: {parity.compared} compared: {num_equal} equal, ")
-    line.append(f"{parity.near_ties} near ties, ")
-    style = "bold red" if parity.mismatches else "bold green"
-    line.append(f"{parity.mismatches} mismatches", style=style)
+    compared, num_mismatches = parity.num_compared, parity.num_mismatches
+    num_equal = compared - num_mismatches - parity.num_near_ties
+    line = Text(f"\nparity with plain decoding: {compared} compared: {num_equal} equal, ")
+    line.append(f"{parity.num_near_ties} near ties, ")
+    style = "bold red" if num_mismatches else "bold green"
+    line.append(f"{num_mismatches} mismatches", style=style)
     return line
 
 

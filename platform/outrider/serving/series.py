@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from outrider.core import Counters
 from outrider.serving.messages import ReplicaStats
-from outrider.telemetry.meters import figures_of
+from outrider.telemetry import meters
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +32,24 @@ class Series:
         span = now_s - self.at_s
         if not done.emitted or span <= 0:
             return series, None
-        figures = figures_of(done)
+        figures = meters.figures_of(done)
         ratios = {name: value for name, value in figures.items() if not name.startswith("num_")}
-        return series, {
-            "window.tok_s": done.emitted / span,
-            "window.num_replicas": float(len(stats)),
-            "window.num_running": float(sum(each.num_running for each in stats)),
-            "window.num_waiting": float(sum(each.num_waiting for each in stats)),
-            **{f"window.{name}": value for name, value in ratios.items()},
+        now = {
+            meters.TOKENS_PER_S: done.emitted / span,
+            meters.NUM_REPLICAS: len(stats),
+            meters.NUM_RUNNING: sum(each.num_running for each in stats),
+            meters.NUM_WAITING: sum(each.num_waiting for each in stats),
         }
+        named = {meter.name: float(value) for meter, value in now.items()}
+        return series, meters.in_window({**named, **ratios})
 
     def final(self, duration_s: float) -> dict[str, float]:
         """Figures of the whole run."""
-        return {**figures_of(self.total), "duration_s": duration_s}
+        total = self.total
+        final = {**meters.figures_of(total), meters.DURATION_S.name: duration_s}
+        if total.active_s:
+            final[meters.TOKENS_PER_S.name] = total.emitted / total.active_s
+        return final
 
 
 def _since(now: Counters, before: Counters) -> Counters:

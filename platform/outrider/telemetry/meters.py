@@ -1,14 +1,19 @@
 """Every figure's name, unit and meaning: one name everywhere (report, MLflow, metrics).
 
 Counts are `num_*`, durations `*_s`, ratios `*_ratio`. Counters come first; what is derived from
-them is derived here, so that every place that shows it shows the same.
+them is derived here, so that every place that shows it shows the same. A name may have
+`window.` before it (a point of a series, not the whole run) and `/group` behind it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from outrider.core import Counters
+
+WINDOW = "window."
+PERCENTS = (50, 95, 99)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +27,18 @@ class Meter:
     def of(self, kind: str) -> str:
         """The name of this figure for one kind of request: `speedup_ratio/chat`."""
         return f"{self.name}/{kind}" if kind else self.name
+
+    def at(self, percent: int) -> str:
+        """The name of a percentile of this figure: `first_token_s_p95`."""
+        return f"{self.name}_p{percent}"
+
+    @property
+    def low(self) -> str:
+        return f"{self.name}_low"
+
+    @property
+    def high(self) -> str:
+        return f"{self.name}_high"
 
 
 NUM_ROWS = Meter("num_rows", "rows", "Rows of the input.")
@@ -57,7 +74,17 @@ NUM_NEAR_TIES = Meter(
     "num_near_ties", "rows", "Compared rows that first differ where the target's top 2 are close."
 )
 
-TOKENS_PER_S = Meter("tokens_per_s", "tokens/second", "Emitted tokens per second of wall clock.")
+NUM_REQUESTS = Meter("num_requests", "requests", "Requests that were sent.")
+NUM_FAILED = Meter("num_failed", "requests", "Requests that ended with an error.")
+NUM_REPLICAS = Meter("num_replicas", "replicas", "Replicas that told their counters.")
+NUM_RUNNING = Meter("num_running", "rows", "Rows being decoded, now.")
+NUM_WAITING = Meter("num_waiting", "rows", "Rows that wait for a slot, now.")
+
+TOKENS_PER_S = Meter(
+    "tokens_per_s",
+    "tokens/second",
+    "Emitted tokens per second: of decoding (active_s) for a whole job, of wall clock in a window.",
+)
 PLAIN_TOKENS_PER_S = Meter(
     "plain_tokens_per_s", "tokens/second", "The same for plain decoding of the same rows."
 )
@@ -74,16 +101,57 @@ MEAN_DRAFT_LENGTH = Meter(
 TOKENS_PER_ROUND = Meter("tokens_per_round", "tokens", "Emitted tokens per round of a row.")
 DRAFT_ROUNDS_RATIO = Meter("draft_rounds_ratio", "1", "Rounds with a drafted token / rounds.")
 
+FAILURE_RATIO = Meter("failure_ratio", "1", "Requests that failed / requests.")
+FIRST_TOKEN_RATIO = Meter("first_token_ratio", "1", "p95 of first_token_s / plain decoding's.")
+INTER_TOKEN_RATIO = Meter("inter_token_ratio", "1", "p95 of inter_token_s / plain decoding's.")
+TOTAL_RATIO = Meter("total_ratio", "1", "p95 of total_s / plain decoding's.")
+MEMORY_RATIO = Meter("memory_ratio", "1", "peak_memory_bytes / plain decoding's.")
+
 ACTIVE_S = Meter("active_s", "seconds", "A row's even share of its rounds' seconds, summed.")
-ELAPSED_S = Meter("elapsed_s", "seconds", "Wall clock of the job, loading apart.")
+DURATION_S = Meter("duration_s", "seconds", "Wall clock of the job; of a server, since ready.")
 LOAD_S = Meter("load_s", "seconds", "Loading and compiling the models.")
-ETA_S = Meter("eta_s", "seconds", "Expected wall clock to the end of the job.")
 FIRST_TOKEN_S = Meter("first_token_s", "seconds", "From submitting a request to its first token.")
+INTER_TOKEN_S = Meter("inter_token_s", "seconds", "A request's mean from token to token.")
 TOTAL_S = Meter("total_s", "seconds", "From submitting a request to its end.")
 
-METERS: dict[str, Meter] = {
-    meter.name: meter for meter in list(globals().values()) if isinstance(meter, Meter)
-}
+PEAK_MEMORY_BYTES = Meter("peak_memory_bytes", "bytes", "Most resident memory of the process.")
+CPU_RATIO = Meter("cpu_ratio", "1", "Cores kept busy / cores given.")
+GPU_RATIO = Meter("gpu_ratio", "1", "Time in which the GPU computed / wall clock.")
+ENERGY_J = Meter("energy_j", "joules", "Energy of the machine's meters while decoding.")
+JOULES_PER_TOKEN = Meter("joules_per_token", "joules/token", "energy_j / emitted tokens.")
+COST_PER_MILLION_TOKENS = Meter(
+    "cost_per_million_tokens", "currency", "Price of the hours that a million tokens take."
+)
+CONFIRMATION_USE = Meter(
+    "confirmation_use", "uses", "Which use of the confirmation set this was: the first one counts."
+)
+
+WITH_PERCENTILES = (FIRST_TOKEN_S, INTER_TOKEN_S, TOTAL_S)
+WITH_INTERVAL = (SPEEDUP_RATIO, FIRST_TOKEN_RATIO, INTER_TOKEN_RATIO, TOTAL_RATIO, MEMORY_RATIO)
+
+
+def _derived() -> Iterator[Meter]:
+    for meter in WITH_PERCENTILES:
+        for percent in PERCENTS:
+            yield Meter(meter.at(percent), meter.unit, f"{meter.help} Percentile {percent}.")
+    for meter in WITH_INTERVAL:
+        yield Meter(meter.low, meter.unit, f"{meter.help} Lower end of its interval.")
+        yield Meter(meter.high, meter.unit, f"{meter.help} Upper end of its interval.")
+
+
+_DEFINED = [meter for meter in list(globals().values()) if isinstance(meter, Meter)]
+METERS: Mapping[str, Meter] = {meter.name: meter for meter in (*_DEFINED, *_derived())}
+
+
+def meter_of(name: str) -> Meter | None:
+    """The meter of a figure as it is recorded; None for a name that is not in the catalogue."""
+    return METERS.get(name.removeprefix(WINDOW).partition("/")[0])
+
+
+def in_window(figures: Mapping[str, float]) -> dict[str, float]:
+    """The same figures as points of a series."""
+    return {f"{WINDOW}{name}": value for name, value in figures.items()}
+
 
 METER_OF: dict[str, Meter] = {  # field of Counters: its figure
     "drafted": NUM_DRAFTED_TOKENS,
