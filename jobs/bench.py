@@ -19,7 +19,7 @@ from outrider.config.schema import BenchJob
 def run(settings: BenchJob, words: Sequence[str]) -> int:
     from outrider import wiring  # torch and OpenVINO: not before the settings are known to be good
 
-    return wiring.bench(settings)
+    return wiring.bench(settings, words)
 
 
 if __name__ == "__main__":

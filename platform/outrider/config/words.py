@@ -42,7 +42,7 @@ def _checked(word: Word, job: type, groups: Mapping[str, str | None], folders: F
     if word.key in groups:
         return _choice(word, folders.choices(word.key))
     known = dict(keys(job))
-    key = _full_key(word.key, list(known), job)
+    key = full_key(word.key, list(known), job)
     if key is None:
         raise UserError(f"{word.key}: no such key{_near(word.key, [*known, *groups])}")
     hint = known[key]
@@ -57,7 +57,7 @@ def _choice(word: Word, choices: list[str]) -> str:
     raise UserError(f"{word.key}={word.value}: no such choice; {choose(word.value, choices)}")
 
 
-def _full_key(short: str, known: list[str], job: type) -> str | None:
+def full_key(short: str, known: list[str], job: type) -> str | None:
     """A key may lose its front: in full, then the job's own section, then the one that ends so."""
     own = job.__name__.removesuffix("Job").lower()
     for candidate in (short, f"{own}.{short}"):

@@ -84,6 +84,12 @@ def parse_source(source: str) -> Source:
     return parser(source, rest)
 
 
+def anchored(source: str) -> str:
+    """`source` as it means the same from every working directory."""
+    kind, _, path = source.partition(":")
+    return f"path:{Path(path).expanduser().absolute()}" if kind == "path" else source
+
+
 def _parse_hub(source: str, rest: str) -> HubSource:
     place, _, fragment = rest.partition("#")
     repository, at, revision = place.partition("@")

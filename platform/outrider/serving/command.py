@@ -73,8 +73,9 @@ class Server:
             "cpus_per_replica": self.cpus,
         }
         run = self.tracker.start_run(
-            name=f"serve {serving.name}", kind="serve", params=params, tags=release.tags
+            name=f"serve {serving.name}", kind="serve", params=params, tags=release.run_tags
         )
+        run.register(release.record)
         for name, text in release.texts.items():
             run.log_text(text, name=name)
         return run

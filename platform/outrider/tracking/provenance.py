@@ -7,7 +7,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 
@@ -45,6 +45,7 @@ FLAGS = (
 SOURCES = ("*.py", "*.yaml", "*.toml", "*.lock")
 LOCK = "requirements.lock"
 COMMAND_WAIT_S = 20.0
+MAX_DIFF = 1_000_000  # bytes of a diff that are kept with a run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +56,7 @@ class Code:
     is_dirty: bool = False
     diff_sha256: str = ""  # of the diff against the revision, and of new source files
     lock_sha256: str = ""  # of requirements.lock
+    diff: str = field(default="", repr=False)  # what was digested, cut at MAX_DIFF
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +78,8 @@ class Provenance:
     packages: dict[str, str] = field(default_factory=dict)
 
     def to_tags(self) -> dict[str, str]:
-        """Dotted names: code.revision, hardware.cpu, packages.torch, ..."""
-        tags = flatten(self)
+        """Dotted names: code.revision, hardware.cpu, packages.torch, ...; not the diff itself."""
+        tags = flatten(replace(self, code=replace(self.code, diff="")))
         return {name: value for name, value in tags.items() if value and not _is_kind(name)}
 
 
@@ -103,6 +105,7 @@ def code_of(root: Path) -> Code:
         is_dirty=bool(diff),
         diff_sha256=hashlib.sha256(diff).hexdigest() if diff else "",
         lock_sha256=lock_sha256,
+        diff=_bounded(diff),
     )
 
 
@@ -128,6 +131,12 @@ def _difference(root: Path) -> bytes:
     names = sorted(name for name in unknown.decode().split("\0") if name)
     lines = (f"{name} {_sha256_of_file(root / name)}\n" for name in names)
     return diff + "".join(lines).encode()
+
+
+def _bounded(diff: bytes) -> str:
+    """The diff as text; a note behind it where it goes on."""
+    text = diff[:MAX_DIFF].decode(errors="replace")
+    return f"{text}\n... {len(diff)} bytes in all\n" if len(diff) > MAX_DIFF else text
 
 
 def _versions(packages: Iterable[str]) -> Iterable[tuple[str, str]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
 from typing import Any, Protocol
 
 import yaml
@@ -16,8 +17,11 @@ from outrider.config.schema import (
 )
 from outrider.config.typed import plain
 from outrider.models import ModelFiles
+from outrider.models.source import anchored
 from outrider.tracking.fingerprint import fingerprint
+from outrider.tracking.lineage import lineage, of_data
 from outrider.tracking.provenance import Provenance
+from outrider.tracking.release_record import SECTIONS, ReleaseRecord
 
 # How fast and where a release runs is not what it is: a job may go on with other resources.
 RESOURCES = {
@@ -50,6 +54,35 @@ class Release:
     params: Mapping[str, Any] = field(default_factory=dict)  # further parameters of the run
     tags: Mapping[str, str] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)  # artifact name -> text
+    config: Mapping[str, Any] = field(default_factory=dict)  # SECTIONS, whole: builds it again
+    lock_sha256: str = ""
+    revision: str = ""
+    lineage: Mapping[str, str] = field(default_factory=dict)  # name -> digest
+
+    @property
+    def record(self) -> ReleaseRecord:
+        """What the registry keeps."""
+        return ReleaseRecord(
+            fingerprint=self.fingerprint,
+            settings=self.settings,
+            config=self.config,
+            lock_sha256=self.lock_sha256,
+            revision=self.revision,
+            lineage=self.lineage,
+        )
+
+    @property
+    def run_tags(self) -> dict[str, str]:
+        """`tags`, and the lineage."""
+        return {**self.tags, **self.record.tags}
+
+    def on_data(self, *, source_data: str = "", evaluation_set: str = "") -> Release:
+        """The same release in a job on this data (digests)."""
+        data = of_data(source_data=source_data, evaluation_set=evaluation_set)
+        return replace(self, lineage={**self.lineage, **data})
+
+    def tagged(self, tags: Mapping[str, str]) -> Release:
+        return replace(self, tags={**self.tags, **tags})
 
 
 def make_release(
@@ -62,6 +95,7 @@ def make_release(
 ) -> Release:
     """What decodes. `words` are the user's overrides; `resources` go into the conditions."""
     what = release_settings(settings, target, draft)
+    config = sections(settings)
     return Release(
         fingerprint=fingerprint(what),
         settings=what,
@@ -76,26 +110,47 @@ def make_release(
         },
         params={"hardware": provenance.hardware, "overrides": " ".join(words)},
         tags=provenance.to_tags(),
-        texts={
-            "config.yaml": yaml.safe_dump(plain(settings), sort_keys=False, allow_unicode=True),
-            "overrides.txt": "".join(f"{word}\n" for word in words),
-        },
+        texts=_texts(settings, words, provenance.code.diff),
+        config=config,
+        lock_sha256=provenance.code.lock_sha256,
+        revision=provenance.code.revision,
+        lineage=lineage(what, config, target, draft, provenance),
     )
+
+
+def sections(settings: Decoding) -> dict[str, Any]:
+    """What decodes, as `--cfg` prints it; folders mean the same from everywhere."""
+    config = {name: plain(getattr(settings, name)) for name in SECTIONS}
+    for model in (config["model"], config["draft"]["model"]):
+        if model is not None:
+            model["source"] = anchored(model["source"])
+    return config
 
 
 def release_settings(
     settings: Decoding, target: ModelFiles, draft: ModelFiles | None
 ) -> Mapping[str, Any]:
-    """What makes two releases the same: weights, decoding, drafting. Not input, folder, threads."""
+    """What makes two releases the same: weights, decoding, drafting, the engine that does so.
+
+    Not the input, the folder, the threads.
+    """
     drafting = plain(settings.draft)
     if draft is not None and settings.draft.model is not None:
         drafting["model"] = {**_lasting("model", settings.draft.model), **_digests(draft)}
     return {
         "model": {**_lasting("model", settings.model), **_digests(target)},
-        "engine": _lasting("engine", settings.engine),
+        "engine": {**_lasting("engine", settings.engine), "version": version("outrider")},
         "draft": drafting,
         "sampling": plain(settings.sampling),
     }
+
+
+def _texts(settings: Decoding, words: Sequence[str], diff: str) -> dict[str, str]:
+    texts = {
+        "config.yaml": yaml.safe_dump(plain(settings), sort_keys=False, allow_unicode=True),
+        "overrides.txt": "".join(f"{word}\n" for word in words),
+    }
+    return {**texts, "code.diff": diff} if diff else texts
 
 
 def _lasting(section: str, settings: object) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from outrider.core import UserError
 from outrider.models import default_cache_dir
 from outrider.recipe import EngineRecipe, with_threads
 from outrider.tracking.provenance import collect
-from outrider.wiring.parts import REPOSITORY, fetch, tracker
+from outrider.wiring.parts import REPOSITORY, as_registered, fetch, tracker
 
 
 def bulk(settings: BulkJob, words: Sequence[str] = ()) -> int:
@@ -27,12 +27,16 @@ def bulk(settings: BulkJob, words: Sequence[str] = ()) -> int:
     notices, screen = Console(stderr=True), Console()
     if not Path(settings.bulk.input).exists():  # before a model is fetched for it
         raise UserError(f"bulk.input: no file {settings.bulk.input}")
+    settings, registered = as_registered(settings, words)
     cache_dir = default_cache_dir(os.environ)
     target, draft = fetch(settings.model, settings.draft, cache_dir, notices)
+    release = make_release(settings, target, draft, collect(REPOSITORY), words)
+    if registered:
+        release = registered.confirmed(release, settings.accept)
     report = run_job(
         settings,
         make_engine=engine_recipe(settings, cache_dir),
-        release=make_release(settings, target, draft, collect(REPOSITORY), words),
+        release=release,
         tracker=tracker(settings.tracking),
         console=notices,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,18 +24,31 @@ from outrider.engine.language_model import LanguageModel
 from outrider.engine.runtimes.loading import TORCH_DTYPES, load_module
 from outrider.models import HfTokenizer, default_cache_dir, resolve
 from outrider.recipe import EngineRecipe, open_language_model
-from outrider.tracking.provenance import hardware
-from outrider.wiring.parts import REPOSITORY, RUNS
+from outrider.tracking.provenance import collect, hardware
+from outrider.tracking.release import make_release
+from outrider.wiring.parts import REPOSITORY, RUNS, as_registered, fetch
 
 
-def bench(settings: BenchJob) -> int:
+def bench(settings: BenchJob, words: Sequence[str] = ()) -> int:
     """Measure the figures, print them, write them. 1 where one misses its bound."""
+    settings = registered_or_own(settings, words)
     if settings.bench.target is BenchTarget.HTTP:
         return http_bench(settings)
     only = chosen(settings.bench.only, EXPERIMENTS)  # a wrong name fails before a model is loaded
     out = Path(settings.bench.out or RUNS / "figures.json")
     figures = run_bench(workbench(settings), EXPERIMENTS, only, out, Console())
     return 0 if all(figure.is_reached for figure in figures) else 1
+
+
+def registered_or_own(settings: BenchJob, words: Sequence[str]) -> BenchJob:
+    """With the release that is named, once it is known to be the same here."""
+    settings, registered = as_registered(settings, words)
+    if registered:
+        cache_dir = default_cache_dir(os.environ)
+        target, draft = fetch(settings.model, settings.draft, cache_dir, Console(stderr=True))
+        release = make_release(settings, target, draft, collect(REPOSITORY), words)
+        registered.confirmed(release, settings.accept)
+    return settings
 
 
 def http_bench(settings: BenchJob) -> int:
@@ -92,11 +106,16 @@ def http_conditions(settings: BenchJob) -> str:
         f"server at {bench.url}" if bench.url else "gateway, proxy and client on the same cores"
     )
     return (
-        f"{settings.model.source.split('#')[0]}, {settings.model.dtype.value} on "
+        f"{model_text(settings)}, {settings.model.dtype.value} on "
         f"{hardware().cpu}, {bench.num_threads or num_cores()} threads, {engine.max_rows} rows, "
         f"{server}, greedy, at most {bench.max_tokens} tokens, prefix caching and shared corpus "
         f"off, paired A B A B, {bench.num_repeats} repeats"
     )
+
+
+def model_text(settings: BenchJob) -> str:
+    source = settings.model.source.split("#")[0]
+    return f"{settings.release} ({source})" if settings.release else source
 
 
 def workbench(settings: BenchJob) -> Workbench:
@@ -126,7 +145,7 @@ def workbench(settings: BenchJob) -> Workbench:
 def bench_conditions(settings: BenchJob, model: LanguageModel) -> str:
     identity = model.identity
     return (
-        f"{settings.model.source.split('#')[0]}, {settings.model.dtype.value}, "
+        f"{model_text(settings)}, {settings.model.dtype.value}, "
         f"{identity['runtime'].split('-')[0]} on {hardware().cpu}, "
         f"{settings.bench.num_threads} threads, greedy, at most {settings.bench.max_tokens} "
         f"tokens, prefix caching and shared corpus off, paired A B A B, "

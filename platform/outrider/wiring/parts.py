@@ -1,15 +1,21 @@
-"""What several jobs need: models on this disk, the store of their runs."""
+"""What several jobs need: models on this disk, the stores of runs and of releases."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 
-from outrider.config.folders import SHIPPED
+from outrider.config.folders import SHIPPED, Folders
+from outrider.config.overridden import overridden
 from outrider.config.schema import DraftSettings, ModelSettings, TrackingSettings
 from outrider.models import ModelFiles, resolve
+from outrider.tracking.mlflow_client import MlflowConnection
+from outrider.tracking.mlflow_registry import MlflowRegistry
 from outrider.tracking.mlflow_tracker import MlflowTracker
+from outrider.tracking.rebuild import JobT, Registered, check_words
+from outrider.tracking.registry import Registry
 from outrider.tracking.store_uri import sqlite_uri
 from outrider.tracking.tracker import NoTracker, Tracker
 
@@ -39,3 +45,26 @@ def tracker(settings: TrackingSettings) -> Tracker:
         experiment=settings.experiment,
         spool_dir=RUNS / "spool",
     )
+
+
+def registry(settings: TrackingSettings) -> Registry:
+    """Where releases are, whether or not the run itself is recorded."""
+    return MlflowRegistry(
+        MlflowConnection(
+            uri=settings.uri or sqlite_uri(RUNS / "outrider.db"),
+            experiment=settings.experiment,
+            spool_dir=RUNS / "spool",
+        )
+    )
+
+
+def as_registered(settings: JobT, words: Sequence[str]) -> tuple[JobT, Registered | None]:
+    """The job with the release that it names, if it names one. `words`: what the user typed."""
+    if not settings.release:
+        return settings, None
+    job = type(settings)
+    groups = Folders().groups(job.__name__.removesuffix("Job").lower())
+    given = overridden(job, groups, words)
+    check_words(settings.release, given)
+    registered = Registered.found(registry(settings.tracking), settings.release)
+    return registered.rebuilt(settings, given), registered

@@ -15,10 +15,10 @@ from outrider.cluster.cores import is_given, num_cores
 from outrider.cluster.environment import prepare_environment
 from outrider.config.schema import ModelSettings, ServeAction, ServeJob
 from outrider.core import SystemClock
-from outrider.models import default_cache_dir
+from outrider.models import default_cache_dir, source
 from outrider.tracking.provenance import collect
 from outrider.tracking.release import make_release
-from outrider.wiring.parts import REPOSITORY, RUNS, fetch, tracker
+from outrider.wiring.parts import REPOSITORY, RUNS, as_registered, fetch, tracker
 
 
 def serve(settings: ServeJob, words: Sequence[str] = ()) -> int:
@@ -30,11 +30,14 @@ def serve(settings: ServeJob, words: Sequence[str] = ()) -> int:
     notices, cache_dir = Console(stderr=True), default_cache_dir(os.environ)
     if not is_given():
         check_cores(settings.serving, num_cores())
+    settings, registered = as_registered(settings, words)
     settings = placed(settings)
     cpus = cpus_per_replica(settings.serving, num_cores())
     target, draft = fetch(settings.model, settings.draft, cache_dir, notices)
     resources = {"num_replicas": settings.serving.num_replicas, "cores_per_replica": cpus}
     release = make_release(settings, target, draft, collect(REPOSITORY), words, resources)
+    if registered:
+        release = registered.confirmed(release, settings.accept)
     if settings.action is ServeAction.EXPORT:
         return export(settings, release.fingerprint, cpus)
     Server(
@@ -93,5 +96,4 @@ def placed(settings: ServeJob) -> ServeJob:
 
 
 def anchored(model: ModelSettings) -> ModelSettings:
-    kind, _, path = model.source.partition(":")
-    return replace(model, source=f"path:{Path(path).absolute()}") if kind == "path" else model
+    return replace(model, source=source.anchored(model.source))
