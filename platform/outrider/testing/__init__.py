@@ -3,6 +3,7 @@
 from outrider.testing.alphabet_engine import AlphabetEngine
 from outrider.testing.automaton import Automaton, AutomatonCompiler, AutomatonMatcher
 from outrider.testing.manual_clock import ManualClock
+from outrider.testing.memory_history import MemoryHistory
 from outrider.testing.memory_registry import MemoryRegistry
 from outrider.testing.memory_tracker import MemoryRun, MemoryTracker
 from outrider.testing.over_model import DelayedModel, OverModel, WedgedModel
@@ -21,6 +22,7 @@ __all__ = [
     "DelayedModel",
     "LetterTokenizer",
     "ManualClock",
+    "MemoryHistory",
     "MemoryRegistry",
     "MemoryRun",
     "MemoryTracker",

@@ -6,16 +6,23 @@ import os
 from pathlib import Path
 from typing import Any
 
+from outrider.telemetry.meters import SPEEDUP_RATIO
 from outrider.tracking import store_uri
 from outrider.tracking.guards import locked, quiet
 
 # MLflow reads these when imported or calling. Its own defaults wait minutes for a server that
-# is away, and send usage figures to its makers. What the user has set stays.
+# is away, and send usage figures to its makers. Its own retries would make a run twice, when only
+# the answer was lost: what is sent again is ours to decide. What the user has set stays.
 MLFLOW_DEFAULTS = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+}
+PRIMARY_METRIC = {  # what MLflow's own pages sort and show first
+    "mlflow.experiment.primaryMetric.name": SPEEDUP_RATIO.name,
+    "mlflow.experiment.primaryMetric.greaterIsBetter": "True",
 }
 
 
@@ -62,21 +69,30 @@ class MlflowConnection:
         once crashes all four, hence the lock.
         """
         if self._client is None:
-            client_type = _client_type()
+            client_of = client_type()
             with locked(self.lock), quiet():
-                _make_database(client_type, self.uri)
-                client = client_type(tracking_uri=self.uri, registry_uri=self.uri)
+                _make_database(client_of, self.uri)
+                client = client_of(tracking_uri=self.uri, registry_uri=self.uri)
                 self._experiment_id = self._find_or_make_experiment(client)
                 self._client = client
 
     def _find_or_make_experiment(self, client: Any) -> str:
         found = client.get_experiment_by_name(self._experiment)
-        if found is not None:
-            return str(found.experiment_id)
-        return str(client.create_experiment(self._experiment, self._artifacts))
+        if found is None:
+            try:
+                made = client.create_experiment(self._experiment, self._artifacts, PRIMARY_METRIC)
+                return str(made)
+            except Exception as error:  # another machine was quicker
+                found = client.get_experiment_by_name(self._experiment)
+                if found is None:
+                    raise error
+        for name in PRIMARY_METRIC.keys() - found.tags.keys():
+            client.set_experiment_tag(found.experiment_id, name, PRIMARY_METRIC[name])
+        return str(found.experiment_id)
 
 
-def _client_type() -> Any:
+def client_type() -> Any:
+    """`MlflowClient`, imported with our defaults."""
     for name, value in MLFLOW_DEFAULTS.items():
         os.environ.setdefault(name, value)
     from mlflow import MlflowClient
@@ -84,7 +100,7 @@ def _client_type() -> Any:
     return MlflowClient
 
 
-def _make_database(client_type: Any, uri: str) -> None:
+def _make_database(client_of: Any, uri: str) -> None:
     """Make a SQLite file under another name: one half made would never open again."""
     database = store_uri.database_path(uri)
     if database is None or database.exists():
@@ -92,5 +108,5 @@ def _make_database(client_type: Any, uri: str) -> None:
     fresh = database.with_name(f"{database.name}.new")
     for left in (fresh, fresh.with_name(f"{fresh.name}-journal")):
         left.unlink(missing_ok=True)
-    client_type(tracking_uri=store_uri.sqlite_uri(fresh))
+    client_of(tracking_uri=store_uri.sqlite_uri(fresh))
     fresh.replace(database)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from outrider.core import Clock
+from outrider.core import Clock, Fault
 from outrider.tracking.entry import (
     Closed,
     Entry,
@@ -19,6 +19,7 @@ from outrider.tracking.entry import (
 )
 from outrider.tracking.guards import translated
 from outrider.tracking.mlflow_client import MlflowConnection
+from outrider.tracking.mlflow_registry import MlflowRegistry
 from outrider.tracking.names import valid_name
 from outrider.tracking.outbox import RejectedError
 from outrider.tracking.outbox_run import LOCAL
@@ -31,9 +32,12 @@ Item = TypeVar("Item")
 KEY_TAG = "outrider.key"  # ours, known before MLflow's run id is
 KIND_TAG = "outrider.kind"
 PARENT_TAG = "mlflow.parentRunId"
+VERSION_TAG = "release.version"
+FINGERPRINT_TAG = "release.fingerprint"
 MAX_BATCH = 100  # params or tags of one call
 # Errors that come back however often the same entry is sent.
 LASTING = frozenset({"INVALID_PARAMETER_VALUE", "BAD_REQUEST", "RESOURCE_DOES_NOT_EXIST"})
+NO_REGISTRY = frozenset({"PERMISSION_DENIED", "ENDPOINT_NOT_FOUND", "NOT_IMPLEMENTED"})
 
 
 class MlflowStore:
@@ -41,6 +45,7 @@ class MlflowStore:
 
     def __init__(self, connection: MlflowConnection, process: Process, clock: Clock) -> None:
         self._connection = connection
+        self._registry = MlflowRegistry(connection)
         self._process = process
         self._clock = clock
 
@@ -91,7 +96,7 @@ class MlflowStore:
             case TextKept():
                 client.log_text(run_id, entry.text, entry.name)
             case Registered():
-                self._register(run_id, ReleaseRecord.from_json(entry.record))
+                self._register(run_id, _record(entry))
             case Closed():
                 client.set_terminated(run_id, entry.status, _milliseconds(entry.at_s))
 
@@ -129,7 +134,10 @@ class MlflowStore:
             self._connection.client.log_batch(run_id, tags=batch)
 
     def _register(self, run_id: str, record: ReleaseRecord) -> None:
-        raise RejectedError(f"release {record.fingerprint} can't be registered yet")
+        with translated(lasting=LASTING | NO_REGISTRY):
+            version = self._registry.register(record, run_id)
+        told = {VERSION_TAG: str(version.number), FINGERPRINT_TAG: record.fingerprint}
+        self._log_tags(run_id, told)
 
     def _known(self, run_id: str) -> Any:
         """The run of an id as `Run.run_id` told it; None where the store has none."""
@@ -163,6 +171,13 @@ class MlflowStore:
             )
             yield from page
             token = page.token or None
+
+
+def _record(entry: Registered) -> ReleaseRecord:
+    try:
+        return ReleaseRecord.from_json(entry.record)
+    except Fault as fault:  # of another version, out of an old spool
+        raise RejectedError(str(fault)) from fault
 
 
 def _entities() -> Any:
