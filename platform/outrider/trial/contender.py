@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from outrider.core import Tokenizer
+from outrider.bulk.ports import ChatTokenizer
+from outrider.core import Rule
 from outrider.engine.runner import Runner
 from outrider.tracking.release import Release
 
-OpenEngine = Callable[[], tuple[Runner, Tokenizer]]
+OpenEngine = Callable[[], tuple[Runner, ChatTokenizer]]
 """Opens the engine in the process that calls it. Picklable."""
 
 
@@ -21,6 +22,7 @@ class Contender:
     release: Release
     open_engine: OpenEngine
     baseline: str = ""  # name of the plain contender it is compared with; empty: it is one
+    rule: Rule = Rule.COUPLED  # ratio: sampled outputs need not equal the baseline's
 
     @property
     def is_baseline(self) -> bool:

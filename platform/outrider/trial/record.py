@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from outrider.core import Fault
-from outrider.trial.criteria import Decision, Finding, Judgement, Verdict
+from outrider.trial.judgement import Decision, Finding, Judgement, Verdict
 
 FILE = "trial.json"
 CRITERIA_FILE = "criteria.yaml"

@@ -1,0 +1,67 @@
+"""Confidence intervals by paired bootstrap. Pure.
+
+Pairs are drawn with replacement and kept together (Efron and Tibshirani 1993, chapter 8), so that
+what both sides of a pair share, a prompt or a slow minute, does not widen the interval; its ends
+are percentiles of the ratios so found.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outrider.trial.record import Ratio
+
+NUM_RESAMPLES = 2000
+SEED = 0  # equal observations give equal intervals
+
+Array = NDArray[np.float64]
+
+
+def ratio_of_rates(ours: Array, theirs: Array, confidence: float) -> Ratio | None:
+    """Tokens per second over tokens per second, each a ratio of sums.
+
+    `ours`, `theirs`: [pairs, (tokens, seconds)]. None where there are no pairs or no tokens.
+    """
+    num_pairs = len(ours)
+    if num_pairs == 0:
+        return None
+    weights = np.random.default_rng(SEED).multinomial(
+        num_pairs, np.full(num_pairs, 1 / num_pairs), size=NUM_RESAMPLES
+    )
+    sums = weights @ np.hstack([ours, theirs])  # [resamples, 4]
+    return _ratio(
+        _over(ours.sum(axis=0), theirs.sum(axis=0)),
+        _over(sums[:, :2].T, sums[:, 2:].T),
+        num_pairs,
+        confidence,
+    )
+
+
+def ratio_of_quantiles(
+    ours: Array, theirs: Array, quantile: float, confidence: float
+) -> Ratio | None:
+    """A quantile over the same of the others'. `ours`, `theirs`: [pairs] seconds."""
+    num_pairs = len(ours)
+    if num_pairs == 0:
+        return None
+    picks = np.random.default_rng(SEED).integers(0, num_pairs, size=(NUM_RESAMPLES, num_pairs))
+    drawn = [np.quantile(side[picks], quantile, axis=1) for side in (ours, theirs)]
+    seen = [np.quantile(side, quantile) for side in (ours, theirs)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return _ratio(seen[0] / seen[1], drawn[0] / drawn[1], num_pairs, confidence)
+
+
+def _over(ours: Array, theirs: Array) -> Array:
+    """[(tokens, seconds), ...] each -> ratio of the rates."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return (ours[0] / ours[1]) / (theirs[0] / theirs[1])
+
+
+def _ratio(value: Array, drawn: Array, num_pairs: int, confidence: float) -> Ratio | None:
+    """Draws without a meaning, for want of tokens, are left out."""
+    drawn = drawn[np.isfinite(drawn)]
+    if not np.isfinite(value) or drawn.size == 0:
+        return None
+    low, high = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return Ratio(value=float(value), low=float(low), high=float(high), num_pairs=num_pairs)

@@ -1,0 +1,138 @@
+"""From what was seen to figures, by contender, number in flight and group. Pure.
+
+Overall speed is that of turns, which had the machine to themselves; a group's is that of its
+requests, each with its even share of its rounds' seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from outrider.telemetry import meters
+from outrider.trial.bootstrap import Array, ratio_of_quantiles, ratio_of_rates
+from outrider.trial.group import ALL, groups_of
+from outrider.trial.observation import Measured, Observation, Turn
+from outrider.trial.record import Figures, Ratio
+from outrider.trial.sums import Terms, of_requests, of_turns
+
+TAIL = 0.95  # the percentile that is compared
+
+LATENCIES: Mapping[meters.Meter, Callable[[Observation], float | None]] = {
+    meters.FIRST_TOKEN_RATIO: lambda seen: seen.first_token_s,
+    meters.INTER_TOKEN_RATIO: lambda seen: seen.inter_token_s,
+    meters.TOTAL_RATIO: lambda seen: seen.total_s,
+}
+
+Pairs = list[tuple[Observation, Observation]]  # ours, theirs: both full answers
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """All of one contender at one number in flight."""
+
+    observations: Sequence[Observation]
+    turns: Sequence[Turn]
+
+    def of(self, group: str) -> list[Observation]:
+        return [seen for seen in self.observations if group == ALL or group in groups_of(seen)]
+
+    @property
+    def groups(self) -> list[str]:
+        return [ALL, *sorted({group for seen in self.observations for group in groups_of(seen)})]
+
+    @property
+    def peak_memory_bytes(self) -> int:
+        return max((turn.peak_memory_bytes for turn in self.turns), default=0)
+
+
+def figures(measured: Measured, baselines: Mapping[str, str], terms: Terms) -> tuple[Figures, ...]:
+    """`baselines`: contender -> its baseline; a baseline's own is empty."""
+    cells = _cells(measured)
+    return tuple(
+        _figures(name, in_flight, group, cell, cells.get((baselines[name], in_flight)), terms)
+        for (name, in_flight), cell in cells.items()
+        for group in cell.groups
+    )
+
+
+def _cells(measured: Measured) -> dict[tuple[str, int], Cell]:
+    keys = dict.fromkeys((turn.contender, turn.in_flight) for turn in measured.turns)
+    return {
+        key: Cell(
+            [one for one in measured.observations if (one.contender, one.in_flight) == key],
+            [one for one in measured.turns if (one.contender, one.in_flight) == key],
+        )
+        for key in keys
+    }
+
+
+def _figures(
+    name: str, in_flight: int, group: str, cell: Cell, base: Cell | None, terms: Terms
+) -> Figures:
+    metrics = of_requests(cell.of(group))
+    if group == ALL:
+        metrics |= of_turns(cell.turns, terms)
+    ratios = {}
+    if base is not None:
+        ratios = dict(_ratios(group, cell, base, terms.confidence))
+        metrics |= _against(group, cell, base, ratios, terms)
+    return Figures(contender=name, in_flight=in_flight, group=group, metrics=metrics, ratios=ratios)
+
+
+def _ratios(group: str, cell: Cell, base: Cell, confidence: float) -> Iterator[tuple[str, Ratio]]:
+    pairs = _pairs(cell.of(group), base.of(group))
+    found = {meters.SPEEDUP_RATIO: _speedup(group, cell, base, pairs, confidence)}
+    if group == ALL:
+        for meter, latency in LATENCIES.items():
+            ours, theirs = _both(pairs, latency)
+            found[meter] = ratio_of_quantiles(ours, theirs, TAIL, confidence)
+    for meter, ratio in found.items():
+        if ratio is not None:
+            yield meter.name, ratio
+
+
+def _speedup(group: str, cell: Cell, base: Cell, pairs: Pairs, confidence: float) -> Ratio | None:
+    if group == ALL:
+        theirs = {turn.batch: turn for turn in base.turns}
+        turns = [(turn, theirs[turn.batch]) for turn in cell.turns if turn.batch in theirs]
+        rates = [((a.emitted, a.seconds), (b.emitted, b.seconds)) for a, b in turns]
+    else:
+        rates = [((a.emitted, a.active_s), (b.emitted, b.active_s)) for a, b in pairs]
+    table = np.array(rates, dtype=np.float64).reshape(-1, 2, 2)  # [pairs, side, (tokens, seconds)]
+    return ratio_of_rates(table[:, 0], table[:, 1], confidence)
+
+
+def _pairs(ours: Sequence[Observation], theirs: Sequence[Observation]) -> Pairs:
+    known = {(seen.batch, seen.case): seen for seen in theirs if not seen.error}
+    return [
+        (seen, known[seen.batch, seen.case])
+        for seen in ours
+        if not seen.error and (seen.batch, seen.case) in known
+    ]
+
+
+def _both(pairs: Pairs, latency: Callable[[Observation], float | None]) -> tuple[Array, Array]:
+    """[pairs] each, of pairs in which both have it."""
+    told = [(latency(ours), latency(theirs)) for ours, theirs in pairs]
+    table = np.array([pair for pair in told if None not in pair], dtype=np.float64)
+    table = table.reshape(-1, 2)
+    return table[:, 0], table[:, 1]
+
+
+def _against(
+    group: str, cell: Cell, base: Cell, ratios: Mapping[str, Ratio], terms: Terms
+) -> dict[str, float]:
+    """The ratios once more, under the names that runs are compared by."""
+    found = {}
+    for name, ratio in ratios.items():
+        found |= {name: ratio.value, f"{name}_low": ratio.low, f"{name}_high": ratio.high}
+    plain = of_turns(base.turns, terms) if group == ALL else of_requests(base.of(group))
+    speed = meters.TOKENS_PER_S.name
+    if speed in plain:
+        found[meters.PLAIN_TOKENS_PER_S.name] = plain[speed]
+    if group == ALL and cell.peak_memory_bytes and base.peak_memory_bytes:
+        found[meters.MEMORY_RATIO.name] = cell.peak_memory_bytes / base.peak_memory_bytes
+    return found
