@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from outrider.core import Counters, add_by_position
 from outrider.engine.block import ScoredBlock
 from outrider.engine.drafters import NO_OFFER, Offer, Proposal
-from outrider.engine.language_model import RowSlice
 from outrider.engine.round_record import RoundRecord
 from outrider.engine.row import Row
 from outrider.engine.scheduler import Slot
-from outrider.engine.speculation import RowOutcome
+from outrider.engine.speculation import RoundCost, RowOutcome
 from outrider.engine.verify import Outcome
 
 
@@ -47,44 +45,6 @@ class Round:
         return sum(turn.slot.num_tokens + len(turn.proposal.tokens) for turn in self.turns)
 
 
-def row_slice(turn: Turn) -> RowSlice:
-    row, count = turn.row, turn.slot.num_tokens
-    committed = row.tokens[row.num_computed : row.num_computed + count]
-    drafted = turn.proposal.tokens
-    return RowSlice(
-        tokens=[*committed, *drafted],
-        past_length=row.num_computed,
-        blocks=row.table.blocks,
-        num_logits=1 + len(drafted) if turn.slot.samples else 0,
-    )
-
-
-def count_turn(turn: Turn) -> None:
-    """Law 11: accepted <= evaluated <= drafted; emitted = accepted + rounds - cropped."""
-    outcome, counters = turn.outcome, turn.row.counters
-    assert outcome is not None
-    counters.num_rounds += 1
-    counters.emitted += turn.emitted
-    counters.cropped += outcome.accepted + 1 - turn.emitted
-    counters.num_drafter_failures += turn.proposal.failure is not None
-    count_drafted(counters, turn)
-
-
-def count_drafted(counters: Counters, turn: Turn) -> None:
-    """What became of the turn's draft."""
-    outcome = turn.outcome
-    assert outcome is not None
-    drafted = len(turn.proposal.tokens)
-    counters.num_draft_rounds += drafted > 0
-    counters.drafted += drafted
-    counters.evaluated += outcome.evaluated
-    counters.accepted += outcome.accepted
-    counters.num_caught_up += turn.proposal.num_caught_up
-    add = [1] * outcome.evaluated
-    add_by_position(counters.position_attempts, add)
-    add_by_position(counters.position_accepts, add[: outcome.accepted])
-
-
 def row_outcome(turn: Turn) -> RowOutcome:
     """What the policy learns from a row that decoded."""
     outcome = turn.outcome
@@ -97,6 +57,17 @@ def row_outcome(turn: Turn) -> RowOutcome:
         accepted=outcome.accepted,
         emitted=turn.emitted,
         failed=turn.proposal.failure is not None,
+    )
+
+
+def round_cost(round_: Round, seconds: float) -> RoundCost:
+    """What the policy learns of a round that took `seconds`, drafting to commit."""
+    return RoundCost(
+        len(round_.turns),
+        round_.num_tokens,
+        round_.num_draft_steps,
+        seconds,
+        round_.was_unprepared,
     )
 
 
