@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from bisect import bisect_right
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,11 +23,10 @@ import numpy as np
 import numpy.typing as npt
 
 from outrider.core import UserError
+from outrider.engine.cost_table import ROWS, TOKENS, CostTable, locate
 
 Array = npt.NDArray[np.float64]
 
-ROWS = (1, 2, 4, 8, 16, 32, 64)
-TOKENS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 _NUM_NODES = len(ROWS) * len(TOKENS)  # target nodes [rows, tokens]; one draft node per ROWS behind
 _CHANGE_NODE = _NUM_NODES + len(ROWS)  # seconds of changing the size, the last node
 
@@ -39,32 +37,6 @@ _DRAFT, _CHANGE = 1.0, 2.0
 _LEVEL_DRIFT, _SHAPE_DRIFT = 1e-4, 1e-5  # variance that a round adds: how old rounds are forgotten
 _REACH = 4.0  # doublings over which knots resemble one another
 _FORMAT = 2
-
-
-class CostTable:
-    """Seconds at the knots, rising along tokens and rows as real cost does."""
-
-    def __init__(self, grid: list[list[float]], draft: list[float], change_s: float) -> None:
-        self.change_s = change_s  # seconds that a round of another size than the last adds
-        self._grid = grid  # [rows][tokens]
-        self._draft = draft  # [rows] seconds of one draft step
-        self._curves: dict[int, tuple[list[float], float]] = {}
-
-    def predict_range(self, rows: int, first: int, count: int, draft_steps: int) -> list[float]:
-        """Seconds of rounds of first, first + 1, ... tokens scored: [count], not decreasing."""
-        curve, draft_s = self._curve(rows)
-        return _along(curve, max(first, 1), count, draft_steps * draft_s)
-
-    def _curve(self, rows: int) -> tuple[list[float], float]:
-        """Seconds at TOKENS for this many rows, and of one draft step."""
-        found = self._curves.get(rows)
-        if found is None:
-            low, share = _locate(ROWS, min(rows, ROWS[-1]))
-            pairs = zip(self._grid[low], self._grid[low + 1], strict=True)
-            curve = [a + share * (b - a) for a, b in pairs]
-            draft_s = self._draft[low] + share * (self._draft[low + 1] - self._draft[low])
-            found = self._curves[rows] = (curve, draft_s)
-        return found
 
 
 class CostModel:
@@ -175,8 +147,8 @@ class CostModel:
         self, rows: int, tokens: int, draft_steps: int, *, changed: bool
     ) -> tuple[npt.NDArray[np.intp], Array]:
         """Nodes that a round touches and the seconds each contributes; the sum is the round's."""
-        row, row_share = _locate(ROWS, min(rows, ROWS[-1]))
-        token, token_share = _locate(TOKENS, min(tokens, TOKENS[-1]))
+        row, row_share = locate(ROWS, min(rows, ROWS[-1]))
+        token, token_share = locate(TOKENS, min(tokens, TOKENS[-1]))
         weights: dict[int, float] = {_CHANGE_NODE: float(changed)}
         for r, row_weight in ((row, 1.0 - row_share), (row + 1, row_share)):
             weights[r * len(TOKENS) + token] = row_weight * (1.0 - token_share)
@@ -198,27 +170,6 @@ def _table(log_s: Array) -> CostTable:
 def identity_digest(identity: Mapping[str, str]) -> str:
     """Short name of what a table was measured for; good as a file name."""
     return hashlib.sha256(json.dumps(dict(identity), sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _locate(knots: tuple[int, ...], at: int) -> tuple[int, float]:
-    """(index of the knot at or below, share of the way to the next)."""
-    low = min(bisect_right(knots, max(at, knots[0])) - 1, len(knots) - 2)
-    return low, (max(at, knots[0]) - knots[low]) / (knots[low + 1] - knots[low])
-
-
-def _along(curve: list[float], first: int, count: int, plus_s: float) -> list[float]:
-    """Read a curve at consecutive token counts; behind its end it goes on straight."""
-    seconds: list[float] = []
-    at, end = first, first + count
-    low, _ = _locate(TOKENS, first)
-    while at < end:
-        slope = (curve[low + 1] - curve[low]) / (TOKENS[low + 1] - TOKENS[low])
-        start = curve[low] + slope * (at - TOKENS[low]) + plus_s
-        last = low == len(TOKENS) - 2
-        stop = end if last else min(end, TOKENS[low + 1])
-        seconds.extend([start + slope * i for i in range(stop - at)])
-        at, low = stop, low if last else low + 1
-    return seconds
 
 
 def _prior_mean() -> Array:

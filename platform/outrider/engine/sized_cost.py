@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from outrider.engine.cost import CostTable
+from outrider.engine.cost_table import CostTable
 from outrider.engine.language_model import RoundSizes
 
 

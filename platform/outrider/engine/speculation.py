@@ -8,7 +8,8 @@ from outrider.config.schema import BreakerSettings, DraftLengthSettings, LengthP
 from outrider.engine import breaker as breakers
 from outrider.engine.acceptance import AcceptanceModel
 from outrider.engine.breaker import CLOSED, Phase
-from outrider.engine.cost import CostModel, CostTable
+from outrider.engine.cost import CostModel
+from outrider.engine.cost_table import CostTable
 from outrider.engine.draft_length import (
     Base,
     LengthDecision,
