@@ -75,6 +75,12 @@ def test_other_weights_tokenizer_or_template_are_another_release() -> None:
         assert identity(target=replace(TARGET, **{change: "other"})) != identity()
 
 
+def test_dirty_code_leaves_its_diff_with_the_run() -> None:
+    dirty = replace(HERE, code=replace(HERE.code, is_dirty=True, diff_sha256="d", diff="+a = 2\n"))
+    assert make_release(settings(), TARGET, None, dirty).texts["code.diff"] == "+a = 2\n"
+    assert "code.diff" not in make_release(settings(), TARGET, None, HERE).texts
+
+
 def test_the_record_of_a_run_says_what_was_typed_and_where_it_ran() -> None:
     record = make_release(settings("limit=3"), TARGET, None, HERE, ["limit=3"])
     assert record.params["overrides"] == "limit=3"

@@ -49,6 +49,28 @@ def test_every_change_of_a_source_changes_the_digest(repository: Path) -> None:
     assert len(set(digests)) == 4
 
 
+def test_the_diff_itself_is_at_hand_and_bounded(repository: Path) -> None:
+    (repository / "job.py").write_text("a = 2\n")
+    (repository / "new.py").write_text("b = 1\n")
+    code = provenance.code_of(repository)
+    assert "-a = 1\n+a = 2\n" in code.diff
+    digest = hashlib.sha256(b"b = 1\n").hexdigest()
+    assert f"new.py {digest}\n" in code.diff
+    assert hashlib.sha256(code.diff.encode()).hexdigest() == code.diff_sha256
+
+    (repository / "job.py").write_text("x = 1\n" * 200_000)
+    code = provenance.code_of(repository)
+    assert len(code.diff) < provenance.MAX_DIFF + 100
+    assert code.diff.endswith(" bytes in all\n")
+
+
+def test_the_diff_is_no_tag(repository: Path) -> None:
+    (repository / "job.py").write_text("a = 2\n")
+    tags = provenance.collect(repository).to_tags()
+    assert tags["code.is_dirty"] == "true"
+    assert "code.diff" not in tags
+
+
 def test_ignored_files_and_outputs_do_not_make_code_dirty(repository: Path) -> None:
     (repository / "ignored.py").write_text("x\n")
     (repository / "output.jsonl").write_text("{}\n")
