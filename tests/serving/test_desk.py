@@ -9,7 +9,7 @@ import pytest
 
 from outrider.core import Counters, Mode, SamplingParams
 from outrider.openai.call import Call, Endpoint
-from outrider.serving.desk import BUSY, CUT, LEAVING, LOST, Desk, Trip
+from outrider.serving.desk import Desk, Trip
 from outrider.serving.local import ScriptedRelease
 from outrider.serving.messages import (
     Begun,
@@ -21,6 +21,7 @@ from outrider.serving.messages import (
     Refusal,
     ReplicaLostError,
 )
+from outrider.serving.refusals import BUSY, CUT, LEAVING, LOST
 from outrider.serving.split import Plan
 
 FIRST: Events = (

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from outrider.config.schema import ServingSettings
 from outrider.core import Clock, SystemClock
 from outrider.openai.call import Call
-from outrider.openai.errors import RATE_LIMIT, SERVER
 from outrider.serving.messages import (
     BusyError,
     Ended,
@@ -24,27 +23,9 @@ from outrider.serving.messages import (
     Release,
     ReplicaLostError,
 )
+from outrider.serving.refusals import BUSY, CUT, LEAVING, LOST, failed
 from outrider.serving.retry import Patience
 from outrider.serving.split import Choice, Plan, choose
-
-LOST = Refusal(
-    status=503, message="the replica was lost; try again", kind=SERVER, code="replica_lost"
-)
-CUT = replace(LOST, message="the replica was lost in the middle of this answer; ask again")
-BUSY = Refusal(
-    status=429,
-    message="every queue is full; try again in 1 s",
-    kind=RATE_LIMIT,
-    code="busy",
-    retry_after_s=1.0,
-)
-LEAVING = Refusal(
-    status=503,
-    message="the server is stopping; try again in 5 s",
-    kind=SERVER,
-    code="stopping",
-    retry_after_s=5.0,
-)
 
 _LOG = logging.getLogger(__name__)
 
@@ -100,7 +81,7 @@ class Desk:
         except Exception as error:  # noqa: BLE001 - whatever it is, the client is told
             _LOG.exception("a call to release %s failed", trip.choice.release)
             why = f"the gateway failed: {type(error).__name__}"
-            yield (Refusal(status=500, message=why, kind=SERVER, code="gateway"),)
+            yield (failed(why, code="gateway"),)
         finally:
             self.num_calls -= 1
 

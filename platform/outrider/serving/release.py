@@ -24,7 +24,6 @@ from ray.serve.exceptions import (
 from outrider.config.schema import ServingSettings
 from outrider.core import Fault
 from outrider.openai.call import Call
-from outrider.openai.errors import SERVER
 from outrider.serving.board import open_board
 from outrider.serving.messages import (
     BusyError,
@@ -34,6 +33,7 @@ from outrider.serving.messages import (
     ReplicaLostError,
     ReplicaStats,
 )
+from outrider.serving.refusals import too_late
 
 DEPLOYMENT = "Replica"
 LATE_S = 5.0  # beyond the deadline of a call
@@ -119,8 +119,7 @@ class ServeRelease:
             return []
 
     def _too_late(self) -> Refusal:
-        message = f"no replica ended this within {self._wait_s:g} s"
-        return Refusal(status=504, message=message, kind=SERVER, code="deadline")
+        return too_late(f"no replica ended this within {self._wait_s:g} s")
 
 
 def open_release(name: str, *, deadline_s: float = ServingSettings.deadline_s) -> ServeRelease:

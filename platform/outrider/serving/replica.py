@@ -13,11 +13,11 @@ from typing import Any
 from outrider.config.schema import EngineSettings, ServingSettings
 from outrider.core import Completion, Counters, Fault, FinishReason, Request, UserError
 from outrider.openai.call import Call
-from outrider.openai.errors import INVALID, RATE_LIMIT, SERVER
 from outrider.serving.choices import SEED_BITS, encode, make_requests, mode_of, num_characters
 from outrider.serving.inbox import Inbox
 from outrider.serving.messages import Control, Ended, Events, Refusal, ReplicaStats
 from outrider.serving.ports import OpenEngine
+from outrider.serving.refusals import busy, closed, invalid, too_late
 from outrider.serving.tally import Tally
 
 LONG_PROMPT = 4096  # characters; more are tokenised off the loop
@@ -146,13 +146,13 @@ class Replica:
     async def _open(self, call: Call) -> tuple[list[Request], Tally] | Refusal:
         """What may be submitted at once: nothing is awaited behind the look at the load."""
         if call.num_choices > self._most_rows:
-            return _invalid(
+            return invalid(
                 UserError(f"n: {call.num_choices} choices at once, {self._most_rows} have a place")
             )
         try:
             requests = await self._requests(call)
         except UserError as error:
-            return _invalid(error)
+            return invalid(error)
         load = self._decoder.load()
         if load.num_running + load.num_waiting + len(requests) > self._most_rows:
             return self._busy()
@@ -178,9 +178,9 @@ class Replica:
         try:
             return [self._decoder.submit(request, listener) for request in requests], None
         except UserError as error:
-            return [], _invalid(error)
+            return [], invalid(error)
         except Fault as fault:
-            return [], Refusal(status=503, message=str(fault), kind=SERVER)
+            return [], closed(str(fault))
 
     def _learn(self, events: Events) -> None:
         if events and isinstance(events[-1], Ended):
@@ -194,23 +194,10 @@ class Replica:
                 return
 
     def _busy(self) -> Refusal:
-        wait = max(1, math.ceil(self._usual_s))
-        message = f"every place is taken; try again in {wait} s"
-        return Refusal(
-            status=429, message=message, kind=RATE_LIMIT, code="busy", retry_after_s=float(wait)
-        )
+        return busy(max(1, math.ceil(self._usual_s)))
 
     def _too_late(self) -> Refusal:
-        message = f"not done within {self._settings.deadline_s:g} s (serving.deadline_s)"
-        return Refusal(status=504, message=message, kind=SERVER, code="deadline")
-
-
-def _invalid(error: UserError) -> Refusal:
-    message = str(error)
-    param = message.partition(":")[0]
-    return Refusal(
-        status=400, message=message, kind=INVALID, param=param if param.isidentifier() else None
-    )
+        return too_late(f"not done within {self._settings.deadline_s:g} s (serving.deadline_s)")
 
 
 def _completion(request: Request, end: Completion | BaseException) -> Completion:

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from outrider.core import Completion, Counters, FinishReason, Mode, Tokenizer, Update
 from outrider.openai.answer import TokenText
-from outrider.openai.errors import SERVER
 from outrider.openai.token_text import token_texts
-from outrider.serving.messages import Begun, Ended, Event, Events, Piece, Refusal
+from outrider.serving.messages import Begun, Ended, Event, Events, Piece
+from outrider.serving.refusals import closed, failed
 
 
 class Tally:
@@ -108,9 +108,9 @@ class Tally:
         before = self._events(pieces, num_prompt_tokens)
         self.is_over = True
         if done.finish_reason is FinishReason.ABORT:
-            refusal = Refusal(status=503, message="the engine is stopping; try again", kind=SERVER)
+            refusal = closed("the engine is stopping; try again")
         else:
-            refusal = Refusal(status=500, message=done.error or "the engine failed", kind=SERVER)
+            refusal = failed(done.error or "the engine failed")
         return (*before, refusal)
 
 
