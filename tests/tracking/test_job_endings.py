@@ -17,66 +17,83 @@ from outrider.tracking.store_uri import sqlite_uri
 from outrider.tracking.tracker import RunStatus
 
 JOB = """
-import sys, time
+import sys
 from pathlib import Path
 from outrider.tracking.lifecycle import Terminated, closing, terminate_as_exception
 from outrider.tracking.mlflow_tracker import MlflowTracker
 
-folder = Path(sys.argv[1])
-tracker = MlflowTracker(
-    uri=f"sqlite:///{folder}/outrider.db", experiment="outrider", spool_dir=folder / "spool"
-)
+uri, spool = sys.argv[1:]
+tracker = MlflowTracker(uri=uri, experiment="outrider", spool_dir=Path(spool))
 try:
     with terminate_as_exception(), closing(tracker.start_run("job", "test", {})) as run:
-        run.log_window({"tokens_per_s": 1.0}, 1, 1.0)
-        tracker.close()
-        print(run.run_id, flush=True)
-        sys.stdin.readline()
-        raise ValueError("broken")
+        with closing(tracker.start_run("part", "test", {}, parent=run)) as part:
+            for each in (run, part):
+                each.log_window({"tokens_per_s": 1.0}, 1, 1.0)
+            tracker.close()
+            print(run.run_id, part.run_id, flush=True)
+            sys.stdin.readline()
+            raise ValueError("broken")
 except (KeyboardInterrupt, Terminated, ValueError) as error:
     sys.exit(type(error).__name__)
 """
-ENDINGS = ("fail", "term", "int", "kill")
 SIGNALS = {"term": signal.SIGTERM, "int": signal.SIGINT, "kill": signal.SIGKILL}
-START_S = 120.0
+SAID = {"fail": "ValueError\n", "term": "Terminated\n", "int": "KeyboardInterrupt\n", "kill": ""}
+JOBS = [(ending, number) for ending in SAID for number in range(2)]  # eight
+START_S = 240.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """How one ended."""
+
+    ending: str
+    run_ids: list[str]  # its run, and the run under it
+    stderr: str
 
 
 @dataclass(frozen=True)
 class Story:
-    """How the jobs ended, by ending."""
+    """What became of all of them."""
 
-    folder: Path
-    run_ids: dict[str, str]
-    num_running: int  # jobs that ran at the same time
-    stderr: dict[str, str]
+    uri: str
+    spool: Path
+    jobs: list[Job]
+    num_running: int  # at the same time
 
-    def run(self, ending: str) -> Run:
-        return MlflowClient(sqlite_uri(self.folder / "outrider.db")).get_run(self.run_ids[ending])
+    def runs(self, ending: str) -> list[Run]:
+        client = MlflowClient(self.uri)
+        ids = (run_id for job in self.jobs if job.ending == ending for run_id in job.run_ids)
+        return [client.get_run(run_id) for run_id in ids]
 
-    def status(self, ending: str) -> str:
-        return str(self.run(ending).info.status)
+    def statuses(self, ending: str) -> set[str]:
+        return {str(run.info.status) for run in self.runs(ending)}
 
 
-@pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def story(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Story:
     folder = tmp_path_factory.mktemp("fresh store")
-    (folder / "outrider.db.new").write_text("what a start that was shot left")
-    jobs = {ending: start(folder) for ending in ENDINGS}
-    run_ids = {ending: job.stdout.readline().strip() for ending, job in jobs.items()}  # type: ignore[union-attr]
-    num_running = sum(job.poll() is None for job in jobs.values())
-    for ending, job in jobs.items():
+    if request.param == "postgresql":
+        uri = request.getfixturevalue("postgres").uri("fresh")
+    else:
+        uri = sqlite_uri(folder / "outrider.db")
+        (folder / "outrider.db.new").write_text("what a start that was shot left")
+    spool = folder / "spool"
+    started = [(ending, start(uri, spool)) for ending, _ in JOBS]
+    run_ids = [process.stdout.readline().split() for _, process in started]  # type: ignore[union-attr]
+    num_running = sum(process.poll() is None for _, process in started)
+    for ending, process in started:
         if ending in SIGNALS:
-            job.send_signal(SIGNALS[ending])
-    ends = {
-        ending: job.communicate(None if ending in SIGNALS else "\n", timeout=START_S)
-        for ending, job in jobs.items()
-    }
-    return Story(folder, run_ids, num_running, {ending: end[1] for ending, end in ends.items()})
+            process.send_signal(SIGNALS[ending])
+    jobs = [
+        Job(ending, ids, process.communicate(None if ending in SIGNALS else "\n", START_S)[1])
+        for (ending, process), ids in zip(started, run_ids, strict=True)
+    ]
+    return Story(uri, spool, jobs, num_running)
 
 
-def start(folder: Path) -> subprocess.Popen[str]:
+def start(uri: str, spool: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", JOB, str(folder)],
+        [sys.executable, "-c", JOB, uri, str(spool)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -86,35 +103,28 @@ def start(folder: Path) -> subprocess.Popen[str]:
 
 def test_jobs_that_start_at_once_on_a_fresh_store_all_record(story: Story) -> None:
     """P13: all record; none crashes."""
-    assert story.num_running == len(ENDINGS)
-    assert len(set(story.run_ids.values())) == len(ENDINGS)
-    for ending in ENDINGS:
-        assert story.run(ending).data.metrics == {"tokens_per_s": 1.0}
+    assert story.num_running == len(JOBS)
+    assert len({run_id for job in story.jobs for run_id in job.run_ids}) == 2 * len(JOBS)
+    for ending in SAID:
+        for run in story.runs(ending):
+            assert run.data.metrics == {"tokens_per_s": 1.0}
 
 
 def test_a_job_says_nothing_of_its_store(story: Story) -> None:
-    assert story.stderr == {
-        "fail": "ValueError\n",
-        "term": "Terminated\n",
-        "int": "KeyboardInterrupt\n",
-        "kill": "",
-    }
+    assert [job.stderr for job in story.jobs] == [SAID[job.ending] for job in story.jobs]
 
 
-def test_the_end_of_a_job_is_its_runs_status(story: Story) -> None:
+def test_the_end_of_a_job_is_the_status_of_its_run_and_of_those_under_it(story: Story) -> None:
     """P14: SIGTERM and Ctrl-C are KILLED, an exception is FAILED."""
-    assert story.status("fail") == "FAILED"
-    assert story.status("term") == "KILLED"
-    assert story.status("int") == "KILLED"
+    assert story.statuses("fail") == {"FAILED"}
+    assert story.statuses("term") == {"KILLED"}
+    assert story.statuses("int") == {"KILLED"}
 
 
-def test_a_run_whose_job_was_shot_is_killed_by_the_next_start(story: Story) -> None:
-    """P14: SIGKILL leaves it RUNNING until then."""
-    assert story.status("kill") == "RUNNING"
-    tracker = MlflowTracker(
-        uri=sqlite_uri(story.folder / "outrider.db"),
-        experiment="outrider",
-        spool_dir=story.folder / "spool",
-    )
+def test_runs_whose_job_was_shot_are_killed_by_the_next_start(story: Story) -> None:
+    """P14: SIGKILL leaves them RUNNING until then."""
+    assert story.statuses("kill") == {"RUNNING"}
+    tracker = MlflowTracker(uri=story.uri, experiment="outrider", spool_dir=story.spool)
     tracker.start_run("next", "test", {}).close(RunStatus.FINISHED)
-    assert story.status("kill") == "KILLED"
+    assert story.statuses("kill") == {"KILLED"}
+    assert story.statuses("fail") == {"FAILED"}

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
@@ -93,6 +94,46 @@ def test_a_signal_while_closing_a_finished_run_is_not_lost() -> None:
     with pytest.raises(Terminated), terminate_as_exception(), closing(run):
         pass
     assert run.status is RunStatus.FINISHED
+
+
+@pytest.mark.parametrize(
+    ("ending", "error", "status"),
+    [
+        (lambda: send(signal.SIGTERM), Terminated, RunStatus.KILLED),
+        (fail, ValueError, RunStatus.FAILED),
+    ],
+)
+def test_what_ends_a_child_ends_its_parent_behind_it(
+    ending: Callable[[], None], error: type[BaseException], status: RunStatus
+) -> None:
+    closed: list[tuple[str, RunStatus]] = []
+
+    class NotedRun(MemoryRun):
+        def close(self, status: RunStatus) -> None:
+            closed.append((self.name, status))
+            super().close(status)
+
+    parent, first, second = (NotedRun("id", name, "test", {}, {}) for name in ("p", "a", "b"))
+
+    def search() -> None:
+        with closing(parent):
+            with closing(first):
+                pass
+            with closing(second):
+                ending()
+
+    with pytest.raises(error), terminate_as_exception():
+        search()
+    assert closed == [("a", RunStatus.FINISHED), ("b", status), ("p", status)]
+
+
+def test_a_child_that_fails_alone_leaves_its_parent_running() -> None:
+    parent, child = new_run(), new_run()
+    with closing(parent):
+        with suppress(ValueError), closing(child):
+            fail()
+        assert (child.status, parent.status) == (RunStatus.FAILED, None)
+    assert parent.status is RunStatus.FINISHED
 
 
 def test_handlers_from_before_come_back() -> None:

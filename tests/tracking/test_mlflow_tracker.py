@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from outrider.core import UserError
 from outrider.testing import ManualClock
 from outrider.tracking.mlflow_tracker import MlflowTracker
 from outrider.tracking.process import Process
+from outrider.tracking.release_record import ReleaseRecord
 from outrider.tracking.store_uri import database_path
 from outrider.tracking.tracker import RunStatus
 
@@ -192,3 +195,157 @@ def test_nothing_is_printed(
 ) -> None:
     tracker_at(store_uri, tmp_path).start_run("job", "bulk", {}).close(RunStatus.FINISHED)
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_child_is_shown_under_its_parent(store_uri: str, tmp_path: Path) -> None:
+    tracker = tracker_at(store_uri, tmp_path)
+    parent = tracker.start_run("search", "sweep", {})
+    child = tracker.start_run("one", "contender", {}, parent=parent)
+    for run in (child, parent):
+        run.close(RunStatus.FINISHED)
+    tags = run_of(store_uri, child.run_id).data.tags
+    assert tags["mlflow.parentRunId"] == parent.run_id
+
+
+def test_a_child_of_a_run_that_the_store_did_not_have_yet_finds_it(
+    store_uri: str, fresh_store: Path, tmp_path: Path
+) -> None:
+    database = database_path(store_uri)
+    assert database is not None
+    database.write_text("this is not a database")
+    tracker = tracker_at(store_uri, tmp_path)
+    parent = tracker.start_run("search", "sweep", {})
+    child = tracker.start_run("one", "contender", {}, parent=parent)
+    assert parent.run_id.startswith("local-")
+    database.write_bytes(fresh_store.read_bytes())
+    for run in (child, parent):
+        run.close(RunStatus.FINISHED)
+    tags = run_of(store_uri, child.run_id).data.tags
+    assert tags["mlflow.parentRunId"] == parent.run_id
+
+
+def test_a_run_goes_on_whatever_was_changed(store_uri: str, tmp_path: Path) -> None:
+    """Params are immutable: what differs is told beside them."""
+    first = tracker_at(store_uri, tmp_path).start_run("job", "bulk", {"k": 4, "kept": "x"})
+    first.log_window({"tokens_per_s": 1.0}, 1, 101.0)
+    first.close(RunStatus.KILLED)
+    client = MlflowClient(store_uri)
+    for name, value in {"host": "elsewhere", "started": "1"}.items():
+        client.set_tag(first.run_id, f"outrider.process.{name}", value)
+
+    tracker = tracker_at(store_uri, tmp_path, now=200.0)
+    again = tracker.resume_run(
+        first.run_id, "job", "bulk", {"k": 8, "kept": "x", "long": "y" * 6001}, {"a": "b"}
+    )
+    assert again.run_id == first.run_id
+    again.flush()
+    found = run_of(store_uri, again.run_id)
+    assert found.info.status == "RUNNING"
+    assert found.data.params.items() >= {"k": "4", "kept": "x"}.items()
+    assert "long" in found.data.params
+    assert found.data.tags["resumed.k"] == "8"
+    assert "resumed.kept" not in found.data.tags
+    owner = Process.from_tags(found.data.tags)
+    assert owner == Process.current()
+    again.log_window({"tokens_per_s": 2.0}, 2, 201.0)
+    again.close(RunStatus.FINISHED)
+    found = run_of(store_uri, again.run_id)
+    assert (found.info.status, found.info.end_time) == ("FINISHED", 200_000)
+    assert found.data.tags["a"] == "b"
+    history = client.get_metric_history(again.run_id, "tokens_per_s")
+    assert [metric.step for metric in history] == [1, 2]
+
+
+@pytest.mark.parametrize("run_id", ["0" * 32, "local-" + "0" * 32, "local-x' OR 'a' = 'a", "?/"])
+def test_to_go_on_in_a_run_that_is_not_there_begins_one(
+    store_uri: str, tmp_path: Path, run_id: str
+) -> None:
+    run = tracker_at(store_uri, tmp_path).resume_run(run_id, "job", "bulk", {"k": 4})
+    run.close(RunStatus.FINISHED)
+    found = run_of(store_uri, run.run_id)
+    assert (found.info.status, found.data.params) == ("FINISHED", {"k": "4"})
+
+
+def test_to_go_on_twice_in_a_run_that_was_lost_is_one_run(store_uri: str, tmp_path: Path) -> None:
+    lost = "local-" + "0" * 32
+    tracker = tracker_at(store_uri, tmp_path)
+    first, second = (tracker.resume_run(lost, "job", "bulk", {}).run_id for _ in range(2))
+    assert first == second
+
+
+BEGIN_AND_DIE = """
+import os, sys
+from pathlib import Path
+from outrider.tracking.mlflow_tracker import MlflowTracker
+tracker = MlflowTracker(uri=sys.argv[1], experiment="outrider", spool_dir=Path(sys.argv[2]))
+run = tracker.start_run("job", "bulk", {"k": 4})
+run.log_window({"tokens_per_s": 1.0}, 1, 101.0)
+run.flush()
+print(run.run_id, flush=True)
+os._exit(9)
+"""
+
+
+def test_a_run_goes_on_that_the_store_never_got(
+    store_uri: str, fresh_store: Path, tmp_path: Path
+) -> None:
+    database = database_path(store_uri)
+    assert database is not None
+    database.write_text("this is not a database")
+    words = [sys.executable, "-c", BEGIN_AND_DIE, store_uri, str(tmp_path / "spool")]
+    first = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+    assert first.startswith("local-")
+    tracker = tracker_at(store_uri, tmp_path, now=200.0)
+    again = tracker.resume_run(first, "job", "bulk", {"k": 8})
+    assert again.run_id == first
+    again.log_window({"tokens_per_s": 2.0}, 2, 201.0)
+
+    database.write_bytes(fresh_store.read_bytes())
+    again.close(RunStatus.FINISHED)
+    client = MlflowClient(store_uri)
+    experiment = client.get_experiment_by_name("outrider")
+    [found] = client.search_runs([experiment.experiment_id])
+    assert found.info.run_id == again.run_id
+    assert found.info.status == "FINISHED"
+    assert found.data.params == {"k": "4"}
+    assert found.data.tags["resumed.k"] == "8"
+    history = client.get_metric_history(again.run_id, "tokens_per_s")
+    assert [metric.step for metric in history] == [1, 2]
+
+
+def test_a_run_registers_its_release_once_for_its_fingerprint(
+    store_uri: str, tmp_path: Path
+) -> None:
+    record = ReleaseRecord(fingerprint="f" * 64, settings={"k": 4}, config={"draft": {"k": 4}})
+    tracker = tracker_at(store_uri, tmp_path)
+    for _ in range(2):
+        run = tracker.start_run("job", "bulk", {})
+        run.register(record)
+        run.close(RunStatus.FINISHED)
+        tags = run_of(store_uri, run.run_id).data.tags
+        assert (tags["release.version"], tags["release.fingerprint"]) == ("1", "f" * 64)
+
+
+def test_a_record_of_another_version_holds_up_nothing(store_uri: str, tmp_path: Path) -> None:
+    class Later(ReleaseRecord):
+        def to_json(self) -> str:
+            return '{"fingerprint": "f", "unheard_of": 1}'
+
+    run = tracker_at(store_uri, tmp_path).start_run("job", "bulk", {})
+    run.register(Later(fingerprint="f", settings={}, config={}))
+    run.close(RunStatus.FINISHED)
+    found = run_of(store_uri, run.run_id)
+    assert found.info.status == "FINISHED"
+    assert "release.version" not in found.data.tags
+
+
+def test_mlflows_own_pages_show_the_speed_up_first(store_uri: str, tmp_path: Path) -> None:
+    """Also where the experiment was there before; what somebody chose stays."""
+    client = MlflowClient(store_uri)
+    made = client.create_experiment("outrider")
+    chosen = "mlflow.experiment.primaryMetric.greaterIsBetter"
+    client.set_experiment_tag(made, chosen, "False")
+    tracker_at(store_uri, tmp_path).start_run("job", "bulk", {}).close(RunStatus.FINISHED)
+    tags = client.get_experiment(made).tags
+    assert tags["mlflow.experiment.primaryMetric.name"] == "speedup_ratio"
+    assert tags[chosen] == "False"

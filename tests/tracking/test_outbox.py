@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from outrider.tracking import outbox as outbox_module
-from outrider.tracking.entry import Closed, Entry, Figures, Opened, Tagged
+from outrider.tracking.entry import Closed, Entry, Figures, Opened, Tagged, TextKept
 from outrider.tracking.outbox import OutageError, Outbox, RejectedError
 from outrider.tracking.spool import Spool
 
@@ -26,6 +26,7 @@ class ShelfStore:
         self.gives_in_at: int | None = None  # goes away after so many entries
         self.refused: type[Entry] | None = None
         self.runs: dict[str, list[Entry]] = {}
+        self.opens: list[str] = []  # keys, in order
         self.num_sweeps = 0
         self.hang = threading.Event()
         self.hang.set()
@@ -35,6 +36,7 @@ class ShelfStore:
 
     def open(self, opened: Opened) -> str:
         self._reach()
+        self.opens.append(opened.key)
         self.runs.setdefault(f"store-{opened.key}", [])
         return f"store-{opened.key}"
 
@@ -216,6 +218,51 @@ def test_what_a_dead_process_left_is_sent_by_the_next_and_a_living_one_is_left_a
     assert store.runs["store-old"] == [Figures(metrics={"x": 1.0}, step=1, at_s=1.0)]
     assert store.num_sweeps == 2
     assert list(tmp_path.iterdir()) == []
+
+
+LEAVE_A_FAMILY = """
+import sys
+from pathlib import Path
+from outrider.tracking.entry import Opened
+from outrider.tracking.spool import Spool
+spool = Spool(Path(sys.argv[1]))
+for run in (
+    Opened(key="z", name="parent", at_s=1.0),
+    Opened(key="a", name="child", at_s=1.0, parent="local-z"),
+    Opened(key="b", name="goes on", at_s=2.0, resumes="local-a"),
+):
+    spool.append(run, [])
+"""
+
+
+def test_a_run_that_others_refer_to_is_sent_before_them(store: ShelfStore, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", LEAVE_A_FAMILY, str(tmp_path)], check=True)
+    outbox = Outbox(store, Spool(tmp_path))
+    outbox.open(opened("new"))
+    assert outbox.flush(20.0)
+    assert store.opens == ["new", "z", "a", "b"]
+
+
+def test_a_run_that_goes_on_waits_for_what_its_process_left(
+    store: ShelfStore, tmp_path: Path
+) -> None:
+    subprocess.run([sys.executable, "-c", LEAVE_A_FAMILY, str(tmp_path)], check=True)
+    outbox = Outbox(store, Spool(tmp_path))
+    outbox.open(Opened(key="c", name="job", at_s=2.0, resumes="local-z"))
+    assert outbox.flush(20.0)
+    assert store.opens == ["z", "c", "a", "b"]
+
+
+def test_text_with_odd_line_ends_survives_the_spool(store: ShelfStore, tmp_path: Path) -> None:
+    store.is_away = True
+    outbox = Outbox(store, Spool(tmp_path))
+    mail = outbox.open(opened())
+    odd = TextKept(text="a\u2028b\x85c\x0cd\r\ne", name="note.txt")
+    outbox.put(mail, odd)
+    assert outbox.flush(20.0)
+    store.is_away = False
+    assert outbox.flush(20.0)
+    assert store.runs == {"store-a": [odd]}
 
 
 def test_a_file_that_is_no_spool_is_put_aside(store: ShelfStore, tmp_path: Path) -> None:

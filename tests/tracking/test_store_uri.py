@@ -24,6 +24,7 @@ from outrider.tracking import store_uri
         "file:///absolute/folder",
         "databricks",
         "http:///nowhere",
+        "postgres://db/outrider",  # SQLAlchemy knows postgresql only
     ],
 )
 def test_what_is_relative_or_no_store_is_refused_by_its_key(uri: str) -> None:

@@ -9,6 +9,8 @@ from typing import TypeAlias
 
 from outrider.core import Fault
 
+LOCAL = "local-"  # begins the id of a run that the store does not know yet
+
 
 @dataclass(frozen=True, kw_only=True)
 class Opened:
@@ -26,6 +28,16 @@ class Opened:
     run_id: str = ""  # the store's; empty while unknown
     parent: str = ""  # the run that this one is shown under
     resumes: str = ""  # the run that this one is, if the store has it
+
+    @property
+    def shown_id(self) -> str:
+        """What `Run.run_id` tells."""
+        return self.run_id or self.resumes or LOCAL + self.key
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """All that it may have told, now and before."""
+        return frozenset({self.run_id, self.resumes, LOCAL + self.key}) - {""}
 
 
 @dataclass(frozen=True, kw_only=True)

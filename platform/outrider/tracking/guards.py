@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,12 @@ from outrider.tracking.outbox import OutageError, RejectedError
 
 SCHEMA_WAIT_S = 120.0  # another process creates the schema: about 5 s
 CHATTY = ("mlflow", "alembic")
+# MLflow calls whatever SQLAlchemy raises a bad request. These are about the connection or the
+# server, not about what was asked.
+PASSING = re.compile(
+    r"(Interface|Internal|Operational|Database)Error|\b\w*Shutdown\b|CannotConnectNow|QueuePool"
+    r"|[Rr]econnect|rolled back"
+)
 
 
 @contextmanager
@@ -27,11 +34,11 @@ def locked(path: Path | None) -> Iterator[None]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep the tables' creation and HTTP retries off the user's screen: we tell what matters."""
+    """Keep the making of tables and an outage's tracebacks off the screen: we tell what matters."""
     loggers = [logging.getLogger(name) for name in CHATTY]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
-        logger.setLevel(logging.ERROR)
+        logger.setLevel(logging.CRITICAL)
     try:
         yield
     finally:
@@ -44,12 +51,15 @@ def translated(lasting: frozenset[str] = frozenset()) -> Iterator[None]:
     """What MLflow, SQLAlchemy, HTTP or the disk raise is an outage, or a refusal if `lasting`.
 
     `lasting`: MLflow's codes, of the error or of what caused it (a `Fault` of the registry).
+    MLflow chats meanwhile to nobody.
     """
     try:
-        yield
+        with quiet():
+            yield
     except RejectedError:
         raise
     except Exception as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
         codes = {getattr(each, "error_code", "") for each in (error, error.__cause__)}
-        raise (RejectedError if codes & lasting else OutageError)(reason) from error
+        is_lasting = codes & lasting and not PASSING.search(reason)
+        raise (RejectedError if is_lasting else OutageError)(reason) from error

@@ -8,6 +8,7 @@ from typing import Any
 
 from outrider.telemetry.meters import SPEEDUP_RATIO
 from outrider.tracking import store_uri
+from outrider.tracking.database_lock import database_locked
 from outrider.tracking.guards import locked, quiet
 
 # MLflow reads these when imported or calling. Its own defaults wait minutes for a server that
@@ -19,6 +20,7 @@ MLFLOW_DEFAULTS = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    "PGCONNECT_TIMEOUT": "10",  # PostgreSQL's client
 }
 PRIMARY_METRIC = {  # what MLflow's own pages sort and show first
     "mlflow.experiment.primaryMetric.name": SPEEDUP_RATIO.name,
@@ -70,7 +72,7 @@ class MlflowConnection:
         """
         if self._client is None:
             client_of = client_type()
-            with locked(self.lock), quiet():
+            with locked(self.lock), quiet(), database_locked(self.uri):
                 _make_database(client_of, self.uri)
                 client = client_of(tracking_uri=self.uri, registry_uri=self.uri)
                 self._experiment_id = self._find_or_make_experiment(client)

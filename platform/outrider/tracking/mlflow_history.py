@@ -9,11 +9,11 @@ from typing import Any
 
 from outrider.core import Fault, UserError
 from outrider.tracking import store_uri
+from outrider.tracking.entry import LOCAL
 from outrider.tracking.guards import quiet
 from outrider.tracking.history import RecordedRun
 from outrider.tracking.mlflow_client import client_type
 from outrider.tracking.mlflow_store import KEY_TAG, KIND_TAG, LASTING, PARENT_TAG
-from outrider.tracking.outbox_run import LOCAL
 
 PAGE = 1000  # runs of one answer
 NEWEST_FIRST = ("attributes.start_time DESC", "attributes.run_id DESC")

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from outrider.core import Clock, Fault
 from outrider.tracking.entry import (
+    LOCAL,
     Closed,
     Entry,
     Figures,
@@ -22,7 +23,6 @@ from outrider.tracking.mlflow_client import MlflowConnection
 from outrider.tracking.mlflow_registry import MlflowRegistry
 from outrider.tracking.names import valid_name
 from outrider.tracking.outbox import RejectedError
-from outrider.tracking.outbox_run import LOCAL
 from outrider.tracking.process import PREFIX, Process
 from outrider.tracking.release_record import ReleaseRecord
 from outrider.tracking.tracker import RunStatus
@@ -101,13 +101,17 @@ class MlflowStore:
                 client.set_terminated(run_id, entry.status, _milliseconds(entry.at_s))
 
     def _create(self, opened: Opened) -> str:
+        tags = dict(opened.tags)
+        if opened.resumes.startswith(LOCAL):  # lost; found by its key from now on
+            tags[KEY_TAG] = opened.resumes.removeprefix(LOCAL)
         parent = self._known(opened.parent)
-        under = {PARENT_TAG: str(parent.info.run_id)} if parent is not None else {}
+        if parent is not None:
+            tags[PARENT_TAG] = str(parent.info.run_id)
         created = self._connection.client.create_run(
             self._connection.experiment_id,
             start_time=_milliseconds(opened.at_s),
             run_name=opened.name,
-            tags={**opened.tags, **under},
+            tags=tags,
         )
         return str(created.info.run_id)
 

@@ -136,7 +136,7 @@ class Outbox:
     def _send(self, mail: Mail, entry: Entry) -> None:
         if not mail.opened.run_id:
             if mail.opened.resumes:  # what its process left comes before what goes on
-                self._take_up()
+                self._take_up(mail.opened.resumes)
             mail.opened = with_run_id(mail.opened, self._store.open(mail.opened))
             mail.answered.set()
         if not isinstance(entry, Opened):
@@ -212,10 +212,11 @@ class Outbox:
         if self._attempt(self._take_up):
             self._attempt(self._store.sweep)
 
-    def _take_up(self) -> None:
+    def _take_up(self, run_id: str = "") -> None:
+        """Send what dead processes left: of one run, or of all."""
         for key in self._spool.abandoned():
             found = self._spool.read(key)
-            if found:
+            if found and (not run_id or run_id in found[0].ids):
                 self._replay(Mail(found[0]))
 
     def _spool_waiting(self) -> None:

@@ -12,7 +12,6 @@ from outrider.tracking.outbox import Mail, Outbox
 from outrider.tracking.release_record import ReleaseRecord
 from outrider.tracking.tracker import RunStatus
 
-LOCAL = "local-"  # begins the id of a run that the store does not know yet
 CLOSE_WAIT_S = 10.0
 
 
@@ -28,8 +27,7 @@ class OutboxRun:
     @property
     def run_id(self) -> str:
         """The store's id; `local-<key>` while the store is away (`key` is a tag of the run)."""
-        opened = self._mail.opened
-        return opened.run_id or opened.resumes or LOCAL + opened.key
+        return self._mail.opened.shown_id
 
     def wait_for_id(self, timeout_s: float) -> None:
         """Return when the store named the run, or it is known to be away."""

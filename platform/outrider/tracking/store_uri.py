@@ -12,7 +12,7 @@ from outrider.core import UserError
 
 SQLITE = "sqlite:///"
 HTTP = frozenset({"http", "https"})
-DATABASES = frozenset({"postgresql", "postgres"})
+DATABASES = frozenset({"postgresql"})
 FORMS = "sqlite:////absolute/path/outrider.db, postgresql://..., or http(s)://..."
 
 
