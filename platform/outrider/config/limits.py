@@ -21,6 +21,7 @@ from outrider.config.schema import (
     BenchSettings,
     BreakerSettings,
     BulkSettings,
+    CompareAction,
     CompareSettings,
     CriteriaSettings,
     DrafterKind,
@@ -96,6 +97,7 @@ RANGES: dict[type, dict[str, Range]] = {
         "num_passes": POSITIVE_COUNT,
         "answer_tokens": POSITIVE_COUNT,
         "cores": COUNT,
+        "timeout_s": POSITIVE,
         "near_tie": COUNT,
         "price_per_hour": COUNT,
     },
@@ -248,6 +250,24 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def _compare(settings: CompareSettings) -> Iterator[tuple[str, str]]:
+    if settings.action is CompareAction.DIFF and len(settings.releases) != NUM_COMPARED:
+        example = "releases=[models:/outrider/1,models:/outrider@champion]"
+        yield "releases", f"action=diff compares two, got {len(settings.releases)}: {example}"
+    for kind in settings.kinds:
+        if kind not in RUN_KINDS:
+            yield "kinds", f"expected some of {', '.join(RUN_KINDS)}, got {kind!r}"
+    if not settings.kinds:
+        yield "kinds", f"expected some of {', '.join(RUN_KINDS)}"
+    for name in ("sort", "out"):
+        if not getattr(settings, name).strip():
+            yield name, "must not be empty"
+
+
+RUN_KINDS = ("contender", "bulk", "serve", "sweep", "bench")
+NUM_COMPARED = 2
+
+
 def _serve(settings: ServeJob) -> Iterator[tuple[str, str]]:
     if settings.engine.trace:
         yield "engine.trace", "rounds are traced in bulk jobs only: leave it false"
@@ -266,4 +286,5 @@ RELATIONS: dict[type, Callable[[Any], Iterator[tuple[str, str]]]] = {
     BulkSettings: _bulk,
     ServingSettings: _serving,
     ServeJob: _serve,
+    CompareSettings: _compare,
 }

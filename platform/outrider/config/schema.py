@@ -279,7 +279,8 @@ class Part(Enum):
 class TrialSettings:
     """Releases measured against plain decoding, in turn, on the same prompts (`outrider.trial`)."""
 
-    evaluation: str  # JSONL of prompts: id, kind, messages; also language, temperature
+    evaluation: str  # JSONL of prompts: id, kind, messages; also language, temperature, seed
+    warmup: str  # the same for other prompts, decoded before anything is timed
     releases: tuple[str, ...] = ()  # models:/outrider@..., or overrides such as "draft=fixed max=4"
     part: Part = Part.TUNING
     confirmation_share: float = 0.5  # of each kind's prompts, chosen by a hash of their ids
@@ -287,6 +288,7 @@ class TrialSettings:
     num_passes: int = 1  # times that every prompt is decoded by every release
     answer_tokens: int = 128  # most tokens of an answer
     cores: int = 0  # threads of one engine; 0: every core the process may use
+    timeout_s: float = 300.0  # seconds after which a request is cancelled and has failed
     near_tie: float = 0.5  # logits; a greedy difference at a smaller top-2 margin is a near tie
     price_per_hour: float = 0.0  # of this machine; 0: no cost is told
     currency: str = "USD"

@@ -29,9 +29,9 @@ def ratio_of_rates(ours: Array, theirs: Array, confidence: float) -> Ratio | Non
     weights = np.random.default_rng(SEED).multinomial(
         num_pairs, np.full(num_pairs, 1 / num_pairs), size=NUM_RESAMPLES
     )
-    sums = weights @ np.hstack([ours, theirs])  # [resamples, 4]
+    sums = weights.astype(np.float64) @ np.hstack([ours, theirs])  # [resamples, 4]
     return _ratio(
-        _over(ours.sum(axis=0), theirs.sum(axis=0)),
+        float(_over(ours.sum(axis=0), theirs.sum(axis=0))),
         _over(sums[:, :2].T, sums[:, 2:].T),
         num_pairs,
         confidence,
@@ -49,7 +49,7 @@ def ratio_of_quantiles(
     drawn = [np.quantile(side[picks], quantile, axis=1) for side in (ours, theirs)]
     seen = [np.quantile(side, quantile) for side in (ours, theirs)]
     with np.errstate(divide="ignore", invalid="ignore"):
-        return _ratio(seen[0] / seen[1], drawn[0] / drawn[1], num_pairs, confidence)
+        return _ratio(float(seen[0] / seen[1]), drawn[0] / drawn[1], num_pairs, confidence)
 
 
 def _over(ours: Array, theirs: Array) -> Array:
@@ -58,10 +58,10 @@ def _over(ours: Array, theirs: Array) -> Array:
         return (ours[0] / ours[1]) / (theirs[0] / theirs[1])
 
 
-def _ratio(value: Array, drawn: Array, num_pairs: int, confidence: float) -> Ratio | None:
+def _ratio(value: float, drawn: Array, num_pairs: int, confidence: float) -> Ratio | None:
     """Draws without a meaning, for want of tokens, are left out."""
     drawn = drawn[np.isfinite(drawn)]
     if not np.isfinite(value) or drawn.size == 0:
         return None
     low, high = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Ratio(value=float(value), low=float(low), high=float(high), num_pairs=num_pairs)
+    return Ratio(value=value, low=float(low), high=float(high), num_pairs=num_pairs)

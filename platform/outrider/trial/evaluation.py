@@ -15,8 +15,14 @@ from typing import Any
 from outrider.core import SamplingParams, UserError
 from outrider.trial.case import Case
 
-REQUIRED = {"id": str, "kind": str, "messages": list}
-OPTIONAL = {"language": str, "temperature": (int, float), "seed": int, "max_tokens": int}
+Types = tuple[type, ...]
+REQUIRED: dict[str, Types] = {"id": (str,), "kind": (str,), "messages": (list,)}
+OPTIONAL: dict[str, Types] = {
+    "language": (str,),
+    "temperature": (int, float),
+    "seed": (int,),
+    "max_tokens": (int,),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -126,7 +126,7 @@ def _against(
     group: str, cell: Cell, base: Cell, ratios: Mapping[str, Ratio], terms: Terms
 ) -> dict[str, float]:
     """The ratios once more, under the names that runs are compared by."""
-    found = {}
+    found: dict[str, float] = {}
     for name, ratio in ratios.items():
         found |= {name: ratio.value, f"{name}_low": ratio.low, f"{name}_high": ratio.high}
     plain = of_turns(base.turns, terms) if group == ALL else of_requests(base.of(group))

@@ -1,0 +1,57 @@
+"""Intervals against what is known of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from outrider.trial.bootstrap import ratio_of_quantiles, ratio_of_rates
+
+RNG = np.random.default_rng(3)
+
+
+def test_a_ratio_of_rates_is_one_of_sums_and_its_interval_the_analytic_one() -> None:
+    """With equal seconds for theirs, the ratio is a mean: its standard error is known."""
+    num = 400
+    tokens = RNG.normal(100, 20, size=num)
+    ours = np.column_stack([tokens, np.ones(num)])
+    theirs = np.column_stack([np.full(num, 50.0), np.ones(num)])
+    found = ratio_of_rates(ours, theirs, 0.95)
+    assert found is not None
+    error = tokens.std() / np.sqrt(num) / 50
+    assert found.value == pytest.approx(tokens.mean() / 50)
+    assert found.low == pytest.approx(found.value - 1.96 * error, abs=0.2 * error)
+    assert found.high == pytest.approx(found.value + 1.96 * error, abs=0.2 * error)
+    assert found.num_pairs == num
+
+
+def test_what_both_sides_share_does_not_widen_the_interval() -> None:
+    seconds = RNG.uniform(1, 30, size=40)  # prompts of very different length
+    ours = np.column_stack([np.full(40, 90.0), seconds])
+    theirs = np.column_stack([np.full(40, 60.0), seconds])
+    found = ratio_of_rates(ours, theirs, 0.95)
+    assert found is not None
+    assert (found.low, found.value, found.high) == pytest.approx((1.5, 1.5, 1.5))
+
+
+def test_more_confidence_is_a_wider_interval_around_the_narrower() -> None:
+    ours = np.column_stack([RNG.uniform(50, 150, size=20), np.ones(20)])
+    theirs = np.column_stack([RNG.uniform(50, 150, size=20), np.ones(20)])
+    narrow, wide = (ratio_of_rates(ours, theirs, level) for level in (0.5, 0.99))
+    assert narrow is not None
+    assert wide is not None
+    assert wide.low < narrow.low <= narrow.value <= narrow.high < wide.high
+
+
+def test_a_quantile_that_is_twice_theirs_in_every_pair_is_twice_surely() -> None:
+    theirs = RNG.uniform(0.1, 2.0, size=60)
+    found = ratio_of_quantiles(2 * theirs, theirs, 0.95, 0.95)
+    assert found is not None
+    assert (found.low, found.value, found.high) == pytest.approx((2.0, 2.0, 2.0))
+
+
+def test_no_pairs_or_no_tokens_have_no_ratio() -> None:
+    none, zero = np.zeros((0, 2)), np.array([[0.0, 1.0]])
+    assert ratio_of_rates(none, none, 0.95) is None
+    assert ratio_of_rates(zero, zero, 0.95) is None
+    assert ratio_of_quantiles(none[:, 0], none[:, 0], 0.95, 0.95) is None
