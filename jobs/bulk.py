@@ -8,6 +8,7 @@ Examples
   python jobs/bulk.py input=my.jsonl job_dir=out/
   python jobs/bulk.py input=my.jsonl job_dir=out/ baseline=all limit=100
   python jobs/bulk.py input=my.jsonl job_dir=out/ model=hub model.source=hub:Qwen/Qwen3-0.6B@main
+  python jobs/bulk.py input=my.jsonl job_dir=out/ release=models:/outrider@champion
   python jobs/bulk.py input=my.jsonl job_dir=out/ sampling=nucleus max_tokens=256 draft=none
 """
 

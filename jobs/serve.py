@@ -8,6 +8,7 @@ Examples
   python jobs/serve.py port=8001 num_replicas=2
   python jobs/serve.py model=hub model.source=hub:Qwen/Qwen3-0.6B@main draft=none
   python jobs/serve.py host=0.0.0.0 keys_file=keys.txt admin_keys_file=admin.txt
+  python jobs/serve.py release=models:/outrider@champion
   python jobs/serve.py action=export export_dir=out/
 """
 

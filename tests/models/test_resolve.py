@@ -135,10 +135,6 @@ def test_several_ggufs_want_a_choice(tmp_path: Path) -> None:
     assert "a.gguf, b.gguf" in refusal_of(f"path:{tmp_path}", tmp_path / "cache")
 
 
-def test_the_registry_says_when_it_comes(tmp_path: Path) -> None:
-    assert "lineage" in refusal_of("mlflow:models:/a@champion", tmp_path)
-
-
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     assert str(tmp_path / "none") in refusal_of(f"path:{tmp_path / 'none'}", tmp_path)
 

@@ -23,7 +23,10 @@ PIN = "AB" * 32
 def test_each_form_is_read() -> None:
     assert parse_source("hub:org/name@v1.0") == HubSource(repository="org/name", revision="v1.0")
     assert parse_source("path:/models/a") == PathSource(path=Path("/models/a"))
-    assert parse_source("mlflow:models:/name@champion") == MlflowSource(uri="models:/name@champion")
+    registered = parse_source("mlflow:models:/name@champion")
+    assert registered == MlflowSource(uri="models:/name@champion")
+    assert (registered.name, registered.alias) == ("name", "champion")
+    assert MlflowSource(uri="models:/name/3").alias is None
     assert parse_source("wheel:pkg==1#a/b.gguf") == WheelSource(
         package="pkg", version="1", member="a/b.gguf"
     )

@@ -22,7 +22,8 @@ from outrider.serving.ready import Ready, model_name, reason_in, url_of
         ("path:/models/mine.gguf#sha256=00", "mine"),
         ("wheel:llm==1#folder/Small.Q4_1.gguf", "Small.Q4_1"),
         ("wheel:llm==1#folder/Small.gguf&sha256=00", "Small"),
-        ("mlflow:models:/name@champion", "name@champion"),
+        ("mlflow:models:/name@champion", "name"),
+        ("mlflow:models:/name/3", "name"),
     ],
 )
 def test_a_model_has_a_short_name(source: str, name: str) -> None:

@@ -145,6 +145,7 @@ class _Driver:
 
     def _start_run(self, manifest: Manifest) -> Run:
         identity = manifest.identity
+        release = self.release.on_data(source_data=identity.input_digest)
         params = {
             **identity.settings,
             **self.release.params,
@@ -152,8 +153,9 @@ class _Driver:
             "input": {"path": identity.input_path, "digest": identity.input_digest},
         }
         run = self.tracker.start_run(
-            name=f"bulk {self.folder.root.name}", kind="bulk", params=params, tags=self.release.tags
+            name=f"bulk {self.folder.root.name}", kind="bulk", params=params, tags=release.run_tags
         )
+        run.register(release.record)
         for name, text in self.release.texts.items():
             run.log_text(text, name=name)
         return run

@@ -4,7 +4,7 @@ Nothing heavy is imported here: torch and transformers are met inside the functi
 """
 
 from outrider.models.cache import default_cache_dir
-from outrider.models.files import ModelFiles, resolve
+from outrider.models.files import ModelFiles, pinned, resolve
 from outrider.models.source import parse_source
 from outrider.models.tokenizer import HfTokenizer, same_vocabulary
 
@@ -13,6 +13,7 @@ __all__ = [
     "ModelFiles",
     "default_cache_dir",
     "parse_source",
+    "pinned",
     "resolve",
     "same_vocabulary",
 ]

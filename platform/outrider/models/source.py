@@ -64,9 +64,17 @@ class WheelSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MlflowSource:
-    """A version of an MLflow registered model."""
+    """A version of an MLflow registered model, by its number or by an alias."""
 
     uri: str
+
+    @property
+    def name(self) -> str:
+        return re.split("[@/]", self.uri.removeprefix("models:/"))[0]
+
+    @property
+    def alias(self) -> str | None:
+        return self.uri.partition("@")[2] or None
 
 
 Source = HubSource | PathSource | WheelSource | MlflowSource

@@ -27,6 +27,8 @@ def model_name(source: str) -> str:
     place, _, member = rest.partition("#")
     if kind == "hub":
         return place.partition("@")[0]
+    if kind == "mlflow":
+        return re.split("[@/]", place.removeprefix("models:/"))[0]
     file = member.partition("&")[0] if kind == "wheel" else place
     return file.rstrip("/").rpartition("/")[2].removesuffix(".gguf") or source
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -10,7 +11,7 @@ from rich.console import Console
 from outrider.config.folders import SHIPPED, Folders
 from outrider.config.overridden import overridden
 from outrider.config.schema import DraftSettings, ModelSettings, TrackingSettings
-from outrider.models import ModelFiles, resolve
+from outrider.models import ModelFiles, pinned, resolve
 from outrider.tracking.mlflow_client import MlflowConnection
 from outrider.tracking.mlflow_registry import MlflowRegistry
 from outrider.tracking.mlflow_tracker import MlflowTracker
@@ -59,12 +60,23 @@ def registry(settings: TrackingSettings) -> Registry:
 
 
 def as_registered(settings: JobT, words: Sequence[str]) -> tuple[JobT, Registered | None]:
-    """The job with the release that it names, if it names one. `words`: what the user typed."""
+    """The job with the release that it names, if it names one, and weights that stay the same.
+
+    `words`: what the user typed.
+    """
     if not settings.release:
-        return settings, None
+        return with_pinned_sources(settings), None
     job = type(settings)
     groups = Folders().groups(job.__name__.removesuffix("Job").lower())
     given = overridden(job, groups, words)
     check_words(settings.release, given)
     registered = Registered.found(registry(settings.tracking), settings.release)
-    return registered.rebuilt(settings, given), registered
+    return with_pinned_sources(registered.rebuilt(settings, given)), registered
+
+
+def with_pinned_sources(settings: JobT) -> JobT:
+    """An alias in a source becomes the version that it means now, for every process of the job."""
+    model, draft = settings.model, settings.draft
+    if draft.model is not None:
+        draft = replace(draft, model=replace(draft.model, source=pinned(draft.model.source)))
+    return replace(settings, draft=draft, model=replace(model, source=pinned(model.source)))
