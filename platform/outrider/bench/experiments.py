@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from outrider.bench.arm import Timing
 from outrider.bench.figure import Figure, Unit
 from outrider.bench.paired import Pairing
+from outrider.bench.ratio import ratio_figure
 from outrider.bench.workbench import Workbench
 from outrider.bench.workload import mixed, of_kind, one_by_one, repeated
 
@@ -31,10 +32,10 @@ def _against_transformers(bench: Workbench, in_flight: int) -> Figure:
     batches = one_by_one(bench.prompts) if in_flight == 1 else [mixed(bench.prompts)] * 2
     pairing = bench.compare(f"against transformers, {in_flight} in flight", arms, batches)
     bound, aim = _TRANSFORMERS_BOUNDS[in_flight]
-    return _ratio_figure(
-        bench,
+    return ratio_figure(
         pairing,
         ("plain", "transformers"),
+        conditions=bench.conditions,
         name=f"plain_against_transformers_{in_flight}",
         what=f"plain decoding / transformers generate, {in_flight} in flight",
         bound=bound,
@@ -47,10 +48,10 @@ def one_in_flight(bench: Workbench) -> list[Figure]:
     arms = [bench.plain(1), bench.adaptive(1), *(bench.fixed(1, k) for k in _FIXED_LENGTHS)]
     pairing = bench.compare("one in flight", arms, one_by_one(bench.prompts))
     speedups = [
-        _ratio_figure(
-            bench,
+        ratio_figure(
             pairing,
             ("adaptive", "plain"),
+            conditions=bench.conditions,
             kind=kind,
             name=f"speculative_1_{kind}",
             what=f"speculative / plain, 1 in flight, {kind}",
@@ -64,10 +65,10 @@ def one_in_flight(bench: Workbench) -> list[Figure]:
 
 def _against_best_fixed(bench: Workbench, pairing: Pairing, kind: str) -> Figure:
     best = _best_fixed(pairing, kind)
-    return _ratio_figure(
-        bench,
+    return ratio_figure(
         pairing,
         ("adaptive", best),
+        conditions=bench.conditions,
         kind=kind,
         name=f"adaptive_against_fixed_{kind}",
         what=f"adaptive / best fixed length ({best}), 1 in flight, {kind}",
@@ -87,10 +88,10 @@ def _many_in_flight(bench: Workbench, in_flight: int) -> Figure:
     arms = [bench.plain(in_flight), bench.adaptive(in_flight)]
     pairing = bench.compare(f"{in_flight} in flight", arms, [backlog] * _NUM_BACKLOGS)
     bound, aim = _BATCHED_BOUNDS[in_flight]
-    return _ratio_figure(
-        bench,
+    return ratio_figure(
         pairing,
         ("adaptive", "plain"),
+        conditions=bench.conditions,
         name=f"speculative_{in_flight}",
         what=f"speculative / plain, {in_flight} in flight, all kinds",
         bound=bound,
@@ -109,10 +110,10 @@ def changing_kind(bench: Workbench) -> list[Figure]:
     pairing = bench.compare("changing kind", arms, [backlog] * _NUM_BACKLOGS)
     best = _best_fixed(pairing, None)
     return [
-        _ratio_figure(
-            bench,
+        ratio_figure(
             pairing,
             ("adaptive", best),
+            conditions=bench.conditions,
             name="adaptive_changing_kind",
             what=f"adaptive / best fixed length ({best}), edits then chat, 8 in flight",
             bound=1.03,
@@ -125,10 +126,10 @@ def wrong_drafter(bench: Workbench) -> list[Figure]:
     """A drafter that is always wrong, from a cold start: its cost, and how often it is asked."""
     arms = [bench.plain(1), bench.contrary(1)]
     pairing = bench.compare("wrong drafter", arms, one_by_one(bench.prompts), warm=False)
-    speed = _ratio_figure(
-        bench,
+    speed = ratio_figure(
         pairing,
         ("contrary", "plain"),
+        conditions=bench.conditions,
         name="wrong_drafter",
         what="always wrong drafter / plain, 1 in flight",
         bound=0.95,
@@ -163,10 +164,10 @@ def held_at_zero(bench: Workbench) -> list[Figure]:
     arms = [bench.plain(1), bench.held_at_zero(1)]
     pairing = bench.compare("held at 0", arms, one_by_one(bench.prompts))
     return [
-        _ratio_figure(
-            bench,
+        ratio_figure(
             pairing,
             ("held at 0", "plain"),
+            conditions=bench.conditions,
             name="held_at_zero",
             what="drafter held at draft length 0 / no drafter, 1 in flight",
             bound=0.97,
@@ -188,29 +189,3 @@ EXPERIMENTS: dict[str, Experiment] = {
 def _best_fixed(pairing: Pairing, kind: str | None) -> str:
     names = [f"fixed {k}" for k in _FIXED_LENGTHS]
     return max(names, key=lambda name: pairing.tokens_per_s(name, kind))
-
-
-def _ratio_figure(
-    bench: Workbench,
-    pairing: Pairing,
-    arms: tuple[str, str],
-    *,
-    name: str,
-    what: str,
-    bound: float,
-    aim: float,
-    kind: str | None = None,
-) -> Figure:
-    low, high = pairing.interval(*arms, kind)
-    speeds = {arm: pairing.tokens_per_s(arm, kind) for arm in pairing.timings}
-    measured = ", ".join(f"{arm} {speed:.1f}" for arm, speed in speeds.items())
-    return Figure(
-        name=name,
-        what=what,
-        value=pairing.ratio(*arms, kind),
-        bound=bound,
-        aim=aim,
-        low=low,
-        high=high,
-        conditions=f"{bench.conditions}; tok/s: {measured}",
-    )

@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from outrider.bench.bootstrap import interval, resamples
 from outrider.bench.figure import Figure, Unit
 from outrider.bench.http_arms import AnsweringArm, BareArm, HttpArm
 from outrider.bench.http_bench import HttpBench
 from outrider.bench.http_cancel import cancelled_streams
 from outrider.bench.http_chaos import killed_replicas
 from outrider.bench.http_client import Wish
-from outrider.bench.paired import Pairing
+from outrider.bench.ratio import ratio_figure
 from outrider.bench.workload import Prompt, mixed, one_by_one, repeated
 
 Experiment = Callable[[HttpBench], list[Figure]]
@@ -22,7 +23,6 @@ _THROUGHPUT = 0.90
 _THROUGHPUT_IN_FLIGHT = 8
 _GOODPUT = {1: 1.3, 4: 1.1, 16: 1.0, 64: 0.97}  # in flight -> speculative / plain, at least
 _NUM_BACKLOGS = 3  # times that a backlog of all prompts is answered: pairs of such a comparison
-_NUM_RESAMPLES = 2000
 
 
 def first_token(bench: HttpBench) -> list[Figure]:
@@ -58,11 +58,8 @@ def _added_ms(arm: HttpArm, base: BareArm) -> list[float]:
 
 def _median_interval(values: Sequence[float]) -> tuple[float, float]:
     """95 % interval of the median, by bootstrap over prompts."""
-    rng = np.random.default_rng(0)
-    picks = rng.integers(0, len(values), size=(_NUM_RESAMPLES, len(values)))
-    medians = np.median(np.array(values)[picks], axis=1)
-    low, high = np.quantile(medians, [0.025, 0.975])
-    return float(low), float(high)
+    medians = np.median(np.array(values)[resamples(len(values))], axis=1)
+    return interval(medians)
 
 
 def throughput(bench: HttpBench) -> list[Figure]:
@@ -78,14 +75,15 @@ def throughput(bench: HttpBench) -> list[Figure]:
             f"throughput, {in_flight} in flight", arms, [mixed(bench.prompts)] * _NUM_BACKLOGS
         )
     return [
-        _ratio(
-            bench,
+        ratio_figure(
             pairing,
-            arms,
             (arm.name, "bare"),
+            conditions=bench.conditions,
+            details=_details(arms),
             name=f"http_throughput_{arm.name.rpartition(' ')[2]}",
             what=f"{arm.name} / bare engine, tokens per second, {in_flight} in flight",
             bound=_THROUGHPUT,
+            aim=_THROUGHPUT,
         )
         for arm in arms[1:]
     ]
@@ -103,14 +101,15 @@ def goodput(bench: HttpBench) -> list[Figure]:
             batches = _batches(bench.prompts, in_flight)
             pairing = bench.compare(f"goodput, {in_flight} in flight", arms, batches)
             figures.append(
-                _ratio(
-                    bench,
+                ratio_figure(
                     pairing,
-                    arms,
                     ("speculative", "plain"),
+                    conditions=bench.conditions,
+                    details=_details(arms),
                     name=f"http_goodput_{in_flight}",
                     what=f"speculative / plain through HTTP, {in_flight} in flight, all kinds",
                     bound=bound,
+                    aim=bound,
                 )
             )
     return figures
@@ -122,31 +121,6 @@ def _batches(prompts: Sequence[Prompt], in_flight: int) -> list[Sequence[Prompt]
         return one_by_one(prompts)
     times = max(1, -(-2 * in_flight // len(prompts)))
     return [mixed(repeated(prompts, times))] * _NUM_BACKLOGS
-
-
-def _ratio(
-    bench: HttpBench,
-    pairing: Pairing,
-    arms: Sequence[AnsweringArm],
-    names: tuple[str, str],
-    *,
-    name: str,
-    what: str,
-    bound: float,
-) -> Figure:
-    low, high = pairing.interval(*names)
-    measured = ", ".join(f"{arm.name} {pairing.tokens_per_s(arm.name):.1f}" for arm in arms)
-    return Figure(
-        name=name,
-        what=what,
-        value=pairing.ratio(*names),
-        bound=bound,
-        aim=bound,
-        low=low,
-        high=high,
-        conditions=f"{bench.conditions}; tok/s: {measured}",
-        details=_details(arms),
-    )
 
 
 def _details(arms: Sequence[AnsweringArm]) -> dict[str, object]:

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from outrider.bench.arm import Arm, Timing
+from outrider.bench.bootstrap import interval, resamples
 from outrider.bench.workload import Prompt
-
-_NUM_RESAMPLES = 2000
 
 
 @dataclass(slots=True)
@@ -36,12 +35,9 @@ class Pairing:
         """95 % interval of the ratio, by bootstrap over batches, pairs kept together."""
         pairs = [[(t.tokens, t.seconds) for t in self._of_kind(name, kind)] for name in (arm, base)]
         data = np.array(pairs, dtype=np.float64)  # [2 arms, batches, (tokens, seconds)]
-        rng = np.random.default_rng(0)
-        picks = rng.integers(0, data.shape[1], size=(_NUM_RESAMPLES, data.shape[1]))
-        sums = data[:, picks].sum(axis=2)  # [2, resamples, 2]
+        sums = data[:, resamples(data.shape[1])].sum(axis=2)  # [2, resamples, 2]
         speeds = sums[..., 0] / sums[..., 1]
-        low, high = np.quantile(speeds[0] / speeds[1], [0.025, 0.975])
-        return float(low), float(high)
+        return interval(speeds[0] / speeds[1])
 
     def _of_kind(self, arm: str, kind: str | None) -> list[Timing]:
         pairs = zip(self.batches, self.timings[arm], strict=True)
