@@ -77,6 +77,12 @@ class Manifest:
     def num_failed(self) -> int:
         return sum(state.num_failed for state in self.shards.values())
 
+    @property
+    def used_fingerprints(self) -> list[str]:
+        """Of the releases whose rows count, in the order in which they came."""
+        used = {f for state in self.shards.values() for f in state.fingerprints}
+        return [fingerprint for fingerprint in self.configurations if fingerprint in used]
+
     def save(self) -> None:
         """Write whole, sync, rename."""
         text = json.dumps(self._to_dict(), ensure_ascii=False, indent=1)

@@ -15,6 +15,7 @@ from outrider.bulk.assemble import Assembled, assemble
 from outrider.bulk.book import Book, polled
 from outrider.bulk.folder import JobFolder, Task, open_job, settle
 from outrider.bulk.index import Index, build_index
+from outrider.bulk.limits import check_settings
 from outrider.bulk.live import read_tally
 from outrider.bulk.manifest import Identity, Manifest, Session
 from outrider.bulk.ports import EngineFactory
@@ -27,9 +28,8 @@ from outrider.bulk.report import (
     total_report,
 )
 from outrider.bulk.worker import WorkOrder
-from outrider.cluster.cores import is_given, num_cores
 from outrider.config.schema import BulkJob
-from outrider.core import Clock, SystemClock, UserError
+from outrider.core import Clock, SystemClock
 from outrider.tracking.fingerprint import plain
 from outrider.tracking.lifecycle import closing, status_of, terminate_as_exception
 from outrider.tracking.release import Release
@@ -63,21 +63,6 @@ def run_job(
     )
     with terminate_as_exception(), driver.folder.locked():
         return driver.run()
-
-
-def check_settings(job: BulkJob) -> None:
-    """Refuse figures that can't be, before anything is touched."""
-    least = {"shard_rows": 1, "num_workers": 1, "cpus_per_worker": 0, "limit": 0}
-    for name, lowest in least.items():
-        value = getattr(job.bulk, name)
-        if value < lowest:
-            raise UserError(f"bulk.{name} must be at least {lowest}, got {value}")
-    if not job.bulk.job_dir:
-        raise UserError("bulk.job_dir is empty: name a folder for the job")
-    cores = num_cores()
-    if job.bulk.cpus_per_worker > cores and not is_given():
-        wanted = job.bulk.cpus_per_worker
-        raise UserError(f"bulk.cpus_per_worker is {wanted}, this machine has {cores}: lower it")
 
 
 @dataclass(slots=True)
@@ -231,19 +216,13 @@ class _Driver:
             duration_s=sum(session.duration_s for session in manifest.sessions),
             num_sessions=len(manifest.sessions),
             fingerprint=identity.fingerprint,
-            fingerprints=_fingerprints(manifest),
+            fingerprints=manifest.used_fingerprints,
             input={"path": identity.input_path, "digest": identity.input_digest},
             run_id=run.run_id,
             open_command=self.tracker.open_command,
             files={name: str(path) for name, path in files.items()},
             conditions=_plain_mapping(self.release.conditions),
         )
-
-
-def _fingerprints(manifest: Manifest) -> list[str]:
-    """Of the releases whose rows count, in the order in which they came."""
-    used = {f for state in manifest.shards.values() for f in state.fingerprints}
-    return [fingerprint for fingerprint in manifest.configurations if fingerprint in used]
 
 
 def _plain_mapping(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from drive import make_job
 
-from outrider.bulk.pipeline import check_settings
+from outrider.bulk.limits import check_settings
 from outrider.cluster.cores import num_cores
 from outrider.core import UserError
 
