@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,7 +45,7 @@ def test_each_rung_has_fewer_candidates_and_more_prompts(
     rules: Halving, speeds: list[float]
 ) -> None:
     rungs = [rung for rung, _ in search(rules, named(speeds))]
-    for before, after in zip(rungs, rungs[1:], strict=False):
+    for before, after in pairwise(rungs):
         assert after.number == before.number + 1
         assert set(after.candidates) < set(before.candidates)
         assert before.num_prompts < after.num_prompts <= rules.all_prompts
@@ -76,7 +77,7 @@ def test_the_cost_is_bounded(rules: Halving, speeds: list[float]) -> None:
         costs.append(len(rung.candidates) * (rung.num_prompts - before))
         before = rung.num_prompts
     assert sum(costs) <= len(speeds) * rules.all_prompts
-    for one, two in zip(rungs, rungs[1:], strict=False):
+    for one, two in pairwise(rungs):
         keep = rules.keep_ratio
         assert len(two.candidates) <= len(one.candidates) * keep + 1
         assert len(two.candidates) == 1 or two.num_prompts <= one.num_prompts / keep + 1

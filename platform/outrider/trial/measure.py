@@ -6,14 +6,14 @@ rotates from batch to batch, so that nobody always finds the machine as the same
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from outrider.core import Clock
 from outrider.trial.case import Case
 from outrider.trial.observation import Measured
 from outrider.trial.parity import Judge
-from outrider.trial.plan import Batch, batches, warmup
+from outrider.trial.plan import Batch, warmup
 from outrider.trial.seat import Seat
 from outrider.trial.tally import since
 
@@ -23,25 +23,21 @@ class Course:
     """The whole way of a trial. The seats are open already; their names are unique."""
 
     seats: Sequence[Seat]
-    cases: Sequence[Case]  # that are measured
-    warmup: Sequence[Case]  # others, decoded before anything is timed
-    in_flight: Sequence[int]
-    num_passes: int
+    warmup: Sequence[Case]  # other than those measured, decoded before anything is timed
     near_tie: float  # logits
     clock: Clock
     tell: Callable[[str], None]
     _began_s: float = field(default=0.0)
 
-    def run(self) -> Measured:
-        """Every case by every contender, at each number in flight."""
+    def run(self, plans: Iterable[Sequence[Batch]]) -> Measured:
+        """Every batch by every contender. The batches of one plan have one number in flight."""
         self._began_s = self.clock.monotonic()
         seen = Measured()
-        for in_flight in self.in_flight:
-            self._warm_up(in_flight)
-            plan = batches(self.cases, in_flight, self.num_passes)
-            for batch in plan:
+        for plan in plans:
+            self._warm_up(plan[0].in_flight)
+            for number, batch in enumerate(plan, start=1):
                 seen += self._batch(batch)
-                self.tell(self._progress(batch, len(plan)))
+                self.tell(f"{batch.in_flight} in flight: {number}/{len(plan)}")
         return seen
 
     def _warm_up(self, in_flight: int) -> None:
@@ -71,6 +67,3 @@ class Course:
                 mine = Measured(observations=tuple(told), turns=mine.turns)
             whole += mine
         return whole
-
-    def _progress(self, batch: Batch, num_batches: int) -> str:
-        return f"{batch.in_flight} in flight: {batch.number + 1}/{num_batches}"

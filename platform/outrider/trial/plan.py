@@ -25,7 +25,9 @@ class Batch:
     cases: tuple[Case, ...]  # their names are unique
 
 
-def batches(cases: Sequence[Case], in_flight: int, num_passes: int) -> list[Batch]:
+def batches(
+    cases: Sequence[Case], in_flight: int, num_passes: int, min_batches: int = MIN_BATCHES
+) -> list[Batch]:
     """Every case `num_passes` times, more often where there would be too few batches.
 
     The last round of a number in flight may go over some cases once more, so that every batch is
@@ -34,7 +36,7 @@ def batches(cases: Sequence[Case], in_flight: int, num_passes: int) -> list[Batc
     size = 1 if in_flight == 1 else FULLNESS * in_flight
     num_batches = -(-num_passes * len(cases) // size)
     if in_flight > 1:
-        num_batches = max(num_batches, MIN_BATCHES)
+        num_batches = max(num_batches, min_batches)
     supply = cycle(mixed(cases))
     return [
         Batch(number=number, in_flight=in_flight, cases=_named_apart(tuple(islice(supply, size))))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from outrider.core import Clock, Fault, UserError
@@ -99,3 +100,23 @@ class Seat:
         if self.contender.is_baseline:
             raise Fault(f"{self.name}: lost again ({why}): there is nothing to compare with")
         self.tell(f"{self.name} has failed ({why}): its other requests are lost")
+
+
+@contextmanager
+def seated(
+    contenders: Sequence[Contender],
+    open_side: OpenSide,
+    clock: Clock,
+    tell: Callable[[str], None],
+    take: Callable[[Seat], None] = Seat.open,
+) -> Iterator[list[Seat]]:
+    """All of them in their seats, which `take` opens; left at the end."""
+    with ExitStack() as opened:
+        seats = []
+        for contender in contenders:
+            tell(f"opening {contender.name}")
+            seat = Seat(contender=contender, open_side=open_side, clock=clock, tell=tell)
+            opened.callback(seat.close)
+            take(seat)
+            seats.append(seat)
+        yield seats

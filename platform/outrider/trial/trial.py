@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,9 @@ from outrider.trial.figures import figures
 from outrider.trial.judgement import Judgement
 from outrider.trial.measure import Course
 from outrider.trial.observation import Measured
+from outrider.trial.plan import batches
 from outrider.trial.record import Entrant, Figures, TrialRecord
-from outrider.trial.seat import Seat
+from outrider.trial.seat import seated
 from outrider.trial.side import OpenSide
 from outrider.trial.split import cases_of
 from outrider.trial.sums import Terms
@@ -147,34 +148,14 @@ class Trial:
         return uses
 
     def _measure(self, cases: Sequence[Case]) -> Measured:
-        with self._seats() as seats:
+        with seated(self.contenders, self.open_side, self.clock, self.tell) as seats:
             return Course(
                 seats=seats,
-                cases=cases,
                 warmup=self.warmup,
-                in_flight=self._loads,
-                num_passes=self.settings.num_passes,
                 near_tie=self.settings.near_tie,
                 clock=self.clock,
                 tell=self.tell,
-            ).run()
-
-    @contextmanager
-    def _seats(self) -> Iterator[list[Seat]]:
-        with ExitStack() as opened:
-            seats = []
-            for contender in self.contenders:
-                self.tell(f"opening {contender.name}")
-                seat = Seat(
-                    contender=contender,
-                    open_side=self.open_side,
-                    clock=self.clock,
-                    tell=self.tell,
-                )
-                seat.open()
-                opened.callback(seat.close)
-                seats.append(seat)
-            yield seats
+            ).run([batches(cases, load, self.settings.num_passes) for load in self._loads])
 
     def _record(
         self,
