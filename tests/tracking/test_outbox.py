@@ -6,6 +6,7 @@ import logging
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,8 @@ class ShelfStore:
     def __init__(self) -> None:
         self.is_away = False
         self.gives_in_at: int | None = None  # goes away after so many entries
-        self.refused: type[Entry] | None = None
+        self.refused: Entry | None = None
+        self.groups: list[int] = []  # sizes of what was written at once
         self.runs: dict[str, list[Entry]] = {}
         self.opens: list[str] = []  # keys, in order
         self.num_sweeps = 0
@@ -40,11 +42,12 @@ class ShelfStore:
         self.runs.setdefault(f"store-{opened.key}", [])
         return f"store-{opened.key}"
 
-    def write(self, run_id: str, entry: Entry) -> None:
+    def write(self, run_id: str, entries: Sequence[Entry]) -> None:
         self._reach()
-        if self.refused and isinstance(entry, self.refused):
+        if any(entry == self.refused for entry in entries):
             raise RejectedError("never")
-        self.runs[run_id].append(entry)
+        self.runs[run_id].extend(entries)
+        self.groups.append(len(entries))
         if self.gives_in_at is not None and len(self.runs[run_id]) >= self.gives_in_at:
             self.is_away, self.gives_in_at = True, None
 
@@ -110,7 +113,7 @@ def test_an_outage_in_the_middle_keeps_order_and_sends_each_entry_once(
     store.gives_in_at = 2
     outbox = Outbox(store, Spool(tmp_path))
     mail = outbox.open(opened())
-    entries = [window(step) for step in range(6)]
+    entries = [Tagged(tags={"step": str(step)}) for step in range(6)]
     for entry in entries:
         outbox.put(mail, entry)
     assert outbox.flush(20.0)
@@ -124,14 +127,32 @@ def test_an_outage_in_the_middle_keeps_order_and_sends_each_entry_once(
 
 
 def test_an_entry_that_is_refused_holds_up_no_other(store: ShelfStore, tmp_path: Path) -> None:
-    store.refused = Tagged
+    store.refused = Tagged(tags={"a": "b"})
     outbox = Outbox(store, Spool(tmp_path))
     mail = outbox.open(opened())
-    for entry in (window(1), Tagged(tags={"a": "b"}), CLOSED):
+    for entry in (window(1), store.refused, CLOSED):
         outbox.put(mail, entry)
     assert outbox.flush(20.0)
     assert store.runs == {"store-a": [window(1), CLOSED]}
     assert outbox.num_rejected == 1
+
+
+def test_what_waited_is_sent_many_at_once_and_only_what_is_refused_is_lost(
+    store: ShelfStore, tmp_path: Path
+) -> None:
+    store.is_away = True
+    store.refused = window(7)
+    outbox = Outbox(store, Spool(tmp_path))
+    mail = outbox.open(opened())
+    entries = [*(window(step) for step in range(250)), CLOSED]
+    for entry in entries:
+        outbox.put(mail, entry)
+    assert outbox.flush(20.0)
+    store.is_away = False
+    assert outbox.flush(20.0)
+    assert store.runs == {"store-a": [entry for entry in entries if entry != window(7)]}
+    assert outbox.num_rejected == 1
+    assert store.groups == [1] * 99 + [100, 50, 1]
 
 
 def test_a_store_that_hangs_does_not_hold_the_end_of_the_job(

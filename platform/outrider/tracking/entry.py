@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TypeAlias
 
@@ -103,6 +103,21 @@ def from_line(line: str) -> Entry:
         return KINDS[fields.pop("kind")](**fields)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Fault(f"not an entry: {line[:80]!r}") from error
+
+
+def grouped(entries: Sequence[Entry], most: int) -> Iterator[Sequence[Entry]]:
+    """`entries` in their order, neighbours that are Figures together: at most `most` of them."""
+    group: list[Entry] = []
+    for entry in entries:
+        if group and not (isinstance(entry, Figures) and len(group) < most):
+            yield group
+            group = []
+        group.append(entry)
+        if not isinstance(entry, Figures):
+            yield group
+            group = []
+    if group:
+        yield group
 
 
 def with_run_id(opened: Opened, run_id: str) -> Opened:

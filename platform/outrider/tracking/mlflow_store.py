@@ -35,6 +35,7 @@ PARENT_TAG = "mlflow.parentRunId"
 VERSION_TAG = "release.version"
 FINGERPRINT_TAG = "release.fingerprint"
 MAX_BATCH = 100  # params or tags of one call
+MAX_METRICS = 1000  # of one call
 # Errors that come back however often the same entry is sent.
 LASTING = frozenset({"INVALID_PARAMETER_VALUE", "BAD_REQUEST", "RESOURCE_DOES_NOT_EXIST"})
 NO_REGISTRY = frozenset({"PERMISSION_DENIED", "ENDPOINT_NOT_FOUND", "NOT_IMPLEMENTED"})
@@ -63,9 +64,14 @@ class MlflowStore:
             self._log_params(run_id, opened.params)
             return run_id
 
-    def write(self, run_id: str, entry: Entry) -> None:
+    def write(self, run_id: str, entries: Sequence[Entry]) -> None:
         with translated(lasting=LASTING):
-            self._write(self._connection.client, run_id, entry)
+            figures = [entry for entry in entries if isinstance(entry, Figures)]
+            if figures:
+                self._log_figures(run_id, figures)
+            else:
+                for entry in entries:
+                    self._write(self._connection.client, run_id, entry)
 
     def sweep(self) -> None:
         with translated():
@@ -79,14 +85,6 @@ class MlflowStore:
 
     def _write(self, client: Any, run_id: str, entry: Entry) -> None:
         match entry:
-            case Figures():
-                at_ms = _milliseconds(entry.at_s)
-                figures = [
-                    _entities().Metric(name, value, at_ms, entry.step)
-                    for name, value in entry.metrics.items()
-                ]
-                for batch in _batches(figures):
-                    client.log_batch(run_id, metrics=batch)
             case Tagged():
                 self._log_tags(run_id, entry.tags)
             case FileKept():
@@ -128,6 +126,15 @@ class MlflowStore:
         self._connection.client.update_run(run_id, status="RUNNING")
         fresh = {name: value for name, value in opened.params.items() if name not in has}
         self._log_params(run_id, fresh)
+
+    def _log_figures(self, run_id: str, figures: Sequence[Figures]) -> None:
+        metrics = [
+            _entities().Metric(name, value, _milliseconds(each.at_s), each.step)
+            for each in figures
+            for name, value in each.metrics.items()
+        ]
+        for batch in _batches(metrics, MAX_METRICS):
+            self._connection.client.log_batch(run_id, metrics=batch)
 
     def _log_params(self, run_id: str, params: Mapping[str, str]) -> None:
         for batch in _batches([_entities().Param(*item) for item in params.items()]):
@@ -190,8 +197,8 @@ def _entities() -> Any:
     return entities
 
 
-def _batches(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    return (items[at : at + MAX_BATCH] for at in range(0, len(items), MAX_BATCH))
+def _batches(items: Sequence[Item], most: int = MAX_BATCH) -> Iterator[Sequence[Item]]:
+    return (items[at : at + most] for at in range(0, len(items), most))
 
 
 def _milliseconds(seconds: float) -> int:

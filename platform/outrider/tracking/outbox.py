@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -17,12 +17,13 @@ from typing import Protocol
 from filelock import Timeout
 
 from outrider.core import Clock, SystemClock
-from outrider.tracking.entry import Entry, Figures, Opened, with_run_id
+from outrider.tracking.entry import Entry, Figures, Opened, grouped, with_run_id
 from outrider.tracking.spool import Spool
 
 log = logging.getLogger(__name__)
 
 MAX_WAITING = 1000  # figures in the queue; at one window in five seconds, more than an hour
+GROUP = 100  # windows that are sent at once, out of the spool
 FIRST_WAIT_S = 1.0  # before the store is tried again; doubles
 LAST_WAIT_S = 60.0
 DISK_ERRORS = (OSError, Timeout)
@@ -43,7 +44,9 @@ class Store(Protocol):
     def open(self, opened: Opened) -> str:
         """The id of the run, made on the first call for `opened.key`."""
 
-    def write(self, run_id: str, entry: Entry) -> None: ...
+    def write(self, run_id: str, entries: Sequence[Entry]) -> None:
+        """One entry, or several Figures, oldest first: all of them or none."""
+
     def sweep(self) -> None:
         """Close the runs whose process is gone."""
 
@@ -140,12 +143,16 @@ class Outbox:
             mail.opened = with_run_id(mail.opened, self._store.open(mail.opened))
             mail.answered.set()
         if not isinstance(entry, Opened):
-            self._write(mail.opened.run_id, entry)
+            self._write(mail.opened.run_id, [entry])
 
-    def _write(self, run_id: str, entry: Entry) -> None:
+    def _write(self, run_id: str, entries: Sequence[Entry]) -> None:
         try:
-            self._store.write(run_id, entry)
+            self._store.write(run_id, entries)
         except RejectedError as error:
+            if len(entries) > 1:  # one of them
+                for entry in entries:
+                    self._write(run_id, [entry])
+                return
             self.num_rejected += 1
             log.warning("run %s: the tracking store refused an entry: %s", run_id, error)
 
@@ -198,9 +205,10 @@ class Outbox:
         entries = found[1] if found else []
         num_sent = 0
         try:
-            for entry in (mail.opened, *entries):
-                self._send(mail, entry)
-                num_sent += not isinstance(entry, Opened)
+            self._send(mail, mail.opened)
+            for group in grouped(entries, GROUP):
+                self._write(mail.opened.run_id, group)
+                num_sent += len(group)
         finally:
             self._spool.remove(mail.opened, num_sent)
 
