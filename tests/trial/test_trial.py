@@ -248,8 +248,8 @@ class Fragile:
             raise Lost("killed")
         return self._inner.decode(batch)
 
-    def margin(self, case, prefix):  # type: ignore[no-untyped-def]
-        return self._inner.margin(case, prefix)
+    def margin(self, case, prefix, rivals):  # type: ignore[no-untyped-def]
+        return self._inner.margin(case, prefix, rivals)
 
     def close(self) -> None:
         self._inner.close()

@@ -112,5 +112,7 @@ def test_an_engine_that_stands_still_is_lost(tmp_path: Path) -> None:
 def test_a_margin_is_asked_for_behind_the_prompt_and_the_answer_so_far() -> None:
     clock = ManualClock()
     worker = on_clock(clock)
-    assert worker.margin(case("one"), (ord("c"),)) == pytest.approx(30.0)
+    greedy, sampled = case("one"), case("one", temperature=0.5)
+    assert worker.margin(greedy, (ord("c"),), (1, 2)) == pytest.approx(30.0)
+    assert worker.margin(sampled, (ord("c"),), (ord("d"), ord("e"))) > 10
     worker.close()

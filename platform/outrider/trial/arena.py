@@ -14,7 +14,7 @@ from outrider.trial.contender import Contender
 from outrider.trial.gpu import open_gpu
 from outrider.trial.observation import Measured
 from outrider.trial.plan import Batch
-from outrider.trial.side import Lost
+from outrider.trial.side import Lost, Rivals
 from outrider.trial.usage import UsageMeter, reset_peak_memory
 from outrider.trial.worker import Worker
 
@@ -37,8 +37,8 @@ class Stage:
     def decode(self, batch: Batch) -> Measured:
         return self._worker.decode(batch)
 
-    def margin(self, case: Case, prefix: tuple[int, ...]) -> float:
-        return self._worker.margin(case, prefix)
+    def margin(self, case: Case, prefix: tuple[int, ...], rivals: Rivals) -> float:
+        return self._worker.margin(case, prefix, rivals)
 
 
 class ActorSide:
@@ -55,8 +55,8 @@ class ActorSide:
     def decode(self, batch: Batch) -> Measured:
         return self._ask("decode", batch)
 
-    def margin(self, case: Case, prefix: tuple[int, ...]) -> float:
-        return self._ask("margin", case, prefix)
+    def margin(self, case: Case, prefix: tuple[int, ...], rivals: Rivals) -> float:
+        return self._ask("margin", case, prefix, rivals)
 
     def close(self) -> None:
         ray.kill(self._actor)

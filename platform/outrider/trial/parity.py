@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from outrider.core import Completion, FinishReason, Request, Rule
+from outrider.core import Completion, FinishReason, Rule
 from outrider.engine.parity import Verdict, compare
 from outrider.trial.case import Case
 from outrider.trial.observation import Observation
@@ -38,17 +38,23 @@ class Judge:
         plain = theirs.get(seen.case)
         if plain is None or plain.error or seen.error:
             return Verdict.NOT_COMPARED  # failures are counted as such, not as differences
-
-        def margin(request: Request, prefix: tuple[int, ...]) -> float:
-            return baseline.margin(case, prefix)
-
-        asked = case.request(())
+        found = compare(case.request(()), _answer(plain), _answer(seen), near_tie=self.near_tie)
+        if found.verdict is not Verdict.MISMATCH or found.position is None:
+            return found.verdict
         try:
-            return compare(
-                asked, _answer(plain), _answer(seen), near_tie=self.near_tie, margin=margin
-            ).verdict
+            return self._at_difference(case, seen, plain, found.position, baseline)
         except Lost:
             return Verdict.NOT_COMPARED
+
+    def _at_difference(
+        self, case: Case, seen: Observation, plain: Observation, position: int, baseline: Seat
+    ) -> Verdict:
+        """Greedy or sampled, a choice that rounding may turn is a near tie."""
+        if position >= min(len(seen.token_ids), len(plain.token_ids)):
+            return Verdict.MISMATCH  # one ends where the other goes on
+        rivals = plain.token_ids[position], seen.token_ids[position]
+        margin = baseline.margin(case, plain.token_ids[:position], rivals)
+        return Verdict.NEAR_TIE if margin < self.near_tie else Verdict.MISMATCH
 
 
 Plainly = Mapping[str, Observation]

@@ -11,7 +11,7 @@ from outrider.trial.case import Case
 from outrider.trial.contender import Contender
 from outrider.trial.observation import Measured
 from outrider.trial.plan import Batch
-from outrider.trial.side import Lost, OpenSide, Side
+from outrider.trial.side import Lost, OpenSide, Rivals, Side
 from outrider.trial.tally import lost
 
 MAX_LOST = 2  # in a row: then the contender has failed, and its other requests with it
@@ -61,12 +61,12 @@ class Seat:
         self._num_lost = 0
         return measured
 
-    def margin(self, case: Case, prefix: tuple[int, ...]) -> float:
+    def margin(self, case: Case, prefix: tuple[int, ...], rivals: Rivals) -> float:
         """Raises Lost where there is nobody to ask."""
         if self._side is None:
             raise Lost(f"{self.name} has failed")
         try:
-            return self._side.margin(case, prefix)
+            return self._side.margin(case, prefix, rivals)
         except Lost as loss:
             self._again(loss)
             raise

@@ -10,6 +10,9 @@ from outrider.trial.contender import Contender
 from outrider.trial.observation import Measured
 from outrider.trial.plan import Batch
 
+Rivals = tuple[int, int]
+"""The tokens that two answers went on with where they parted."""
+
 
 class Lost(Fault):
     """The engine, or the process that it was in, is gone: it has to be opened again."""
@@ -24,8 +27,11 @@ class Side(Protocol):
         Raises Lost.
         """
 
-    def margin(self, case: Case, prefix: tuple[int, ...]) -> float:
-        """`engine.margin.top2_margin` behind the case's prompt and `prefix`. Raises Lost."""
+    def margin(self, case: Case, prefix: tuple[int, ...], rivals: Rivals) -> float:
+        """How clear the choice behind the case's prompt and `prefix` was, in logits. Raises Lost.
+
+        `engine.margin`: of the two likeliest tokens where the case is greedy, else of `rivals`.
+        """
 
     def close(self) -> None: ...
 

@@ -92,7 +92,7 @@ class Trial:
     def _heading(self, cases: Sequence[Case]) -> Heading:
         tried = [one.name for one in self.contenders if not one.is_baseline]
         return Heading(
-            name=", ".join(tried),
+            name=f"{self.settings.part.value}: {', '.join(tried)}",
             params={
                 "trial": plain(self.settings),
                 "criteria": plain(self.criteria),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from outrider.bulk.ports import ChatTokenizer
 from outrider.core import Clock, Fault, Request, SystemClock, UserError
-from outrider.engine.margin import top2_margin
+from outrider.engine.margin import rivals_margin, top2_margin
 from outrider.engine.runner import Runner
 from outrider.trial.case import Case
 from outrider.trial.closed_loop import ClosedLoop, Seen
@@ -16,7 +16,7 @@ from outrider.trial.contender import Contender
 from outrider.trial.failure import Failure
 from outrider.trial.observation import Measured, Observation
 from outrider.trial.plan import Batch
-from outrider.trial.side import Lost
+from outrider.trial.side import Lost, Rivals
 from outrider.trial.tally import Labels, answered, labels, turn_of, unanswered
 from outrider.trial.usage import UsageMeter
 
@@ -47,12 +47,15 @@ class Worker:
         except Fault as fault:
             raise Lost(str(fault)) from fault
 
-    def margin(self, case: Case, prefix: tuple[int, ...]) -> float:
+    def margin(self, case: Case, prefix: tuple[int, ...], rivals: Rivals) -> float:
         request = self._request(case)
         if request is None:
             return float("inf")
+        submit = self.runner.submit
         try:
-            return top2_margin(self.runner.submit, request, prefix)
+            if request.params.is_greedy:
+                return top2_margin(submit, request, prefix)
+            return rivals_margin(submit, request, prefix, rivals)
         except Fault as fault:
             raise Lost(str(fault)) from fault
 
