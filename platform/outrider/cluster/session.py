@@ -39,6 +39,7 @@ def ray_session(log: Path, *, num_cpus: int) -> Iterator[None]:
             "include_dashboard": False,
             "object_store_memory": OBJECT_STORE_BYTES,
         }
+    log.parent.mkdir(parents=True, exist_ok=True)
     with _signals_kept(), stderr_into(log):
         try:
             ray.init(**options)

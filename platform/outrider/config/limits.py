@@ -35,6 +35,7 @@ from outrider.config.schema import (
     SamplingSettings,
     ServeJob,
     ServingSettings,
+    SweepJob,
     SweepSettings,
     TrackingSettings,
     TrialSettings,
@@ -268,6 +269,22 @@ RUN_KINDS = ("contender", "bulk", "serve", "sweep", "bench")
 NUM_COMPARED = 2
 
 
+def _sweep(settings: SweepSettings) -> Iterator[tuple[str, str]]:
+    if not settings.folder.strip():
+        yield "folder", "must not be empty"
+    if settings.keep_ratio >= 1:
+        yield "keep_ratio", f"must be below 1, got {settings.keep_ratio:g}"
+
+
+def _sweep_job(settings: SweepJob) -> Iterator[tuple[str, str]]:
+    most, rows = settings.sweep.in_flight, settings.engine.max_rows
+    if most > rows:
+        yield (
+            "sweep.in_flight",
+            f"{most} is more than the rows decoded together: give engine.max_rows={most} too",
+        )
+
+
 def _serve(settings: ServeJob) -> Iterator[tuple[str, str]]:
     if settings.engine.trace:
         yield "engine.trace", "rounds are traced in bulk jobs only: leave it false"
@@ -287,4 +304,6 @@ RELATIONS: dict[type, Callable[[Any], Iterator[tuple[str, str]]]] = {
     ServingSettings: _serving,
     ServeJob: _serve,
     CompareSettings: _compare,
+    SweepSettings: _sweep,
+    SweepJob: _sweep_job,
 }
