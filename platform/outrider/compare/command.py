@@ -46,7 +46,10 @@ class Comparison:
     @cached_property
     def candidates(self) -> list[Candidate]:
         """Newest first."""
-        runs = self.history.runs(self._kinds)  # first: it says where there is no store
+        try:
+            runs = self.history.runs(self._kinds)  # first: the registry would make the store
+        except UserError as error:  # there is none
+            raise UserError(f"{error}; {MEASURE}") from error
         return candidates(runs, self.versions)
 
     @property

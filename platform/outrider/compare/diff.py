@@ -12,6 +12,7 @@ from outrider.telemetry.meters import METERS
 from outrider.tracking.fingerprint import differences, flatten
 
 ABSENT = "(absent)"
+ORDER = tuple(METERS)
 GROUPED = ("speedup_ratio",)  # figures that are compared by group too
 
 
@@ -145,10 +146,10 @@ def _is_compared(name: str) -> bool:
 
 
 def _rank(name: str) -> tuple[int, int, str]:
-    """Figures as the catalogue has them, ratios of groups behind, names unknown last."""
-    order = list(METERS)
+    """Figures as the catalogue has them, behind them counts, behind these groups."""
     base = base_name(name)
-    return (int("/" in name), order.index(base) if base in order else len(order), name)
+    place = ORDER.index(base) if base in ORDER else len(ORDER)
+    return 2 * ("/" in name) + base.startswith("num_"), place, name
 
 
 def settings_from_params(params: Mapping[str, str], sections: Sequence[str]) -> dict[str, str]:

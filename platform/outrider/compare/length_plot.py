@@ -17,9 +17,9 @@ from outrider.trial.observation import Observation
 TITLE = "Draft length over time"
 CAPTION = (
     "Each dot is one request: drafted tokens per round, a plain round counting as 0. Lines are "
-    "rolling medians over {window} requests of a kind. A rule that follows acceptance keeps kinds "
-    "apart and settles; lines at 0 have gone back to plain decoding. Dotted uprights: another "
-    "number in flight begins."
+    "rolling medians over up to {window} requests of a kind. A rule that follows acceptance keeps "
+    "kinds apart and settles; lines at 0 have gone back to plain decoding. Dotted uprights: "
+    "another number in flight begins."
 )
 PANEL = 1.75  # inches
 MARGIN = 0.5

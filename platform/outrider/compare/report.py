@@ -40,6 +40,8 @@ TOLD = {  # condition: how the page calls it; the others are folded away
     "model": "Model",
     "dtype": "Arithmetic",
     "runtime": "Runtime",
+    "prefix_cache": "Prefix cache",
+    "shared_corpus": "Shared corpus",
 }
 EMPTY = ("", "[]", "null")
 
@@ -130,7 +132,11 @@ def _speedups(entrant: Entrant, trial: Trial) -> Iterator[str]:
 
 def _conditions(trial: Trial) -> str:
     record, every = trial.record, flatten(trial.record.conditions)
-    told = {title: every[name] for name, title in TOLD.items() if every.get(name, "") not in EMPTY}
+    told = {
+        title: every[name].partition("#")[0]
+        for name, title in TOLD.items()
+        if every.get(name, "") not in EMPTY
+    }
     told |= {
         "Prompts": f"{record.evaluation}, sha256 {record.evaluation_sha256[:SHORT]}",
         "Part": f"{record.part}, {record.num_cases} prompts",

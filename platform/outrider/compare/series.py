@@ -52,8 +52,8 @@ class Lengths:
 
     @property
     def medians(self) -> list[float]:
-        """Over WINDOW requests around each, fewer at the ends."""
-        half = WINDOW // 2
+        """Over WINDOW requests around each, fewer at the ends and where there are few."""
+        half = min(WINDOW // 2, max(1, len(self.tokens) // 6))
         return [
             float(np.median(self.tokens[max(0, index - half) : index + half + 1]))
             for index in range(len(self.tokens))

@@ -86,7 +86,9 @@ def shown(name: str, value: float | None) -> str:
             return f"{value / 1e9:.2f} GB"
         case "tokens/second":
             return f"{value:.1f}"
-        case "tokens" if value != int(value):
+        case "tokens" if not base_name(name).startswith("num_"):
+            return f"{value:.2f}"
+        case "currency":
             return f"{value:.2f}"
     return f"{value:,.0f}" if value == int(value) else f"{value:.3g}"
 

@@ -19,7 +19,8 @@ from outrider.core import UserError
 from outrider.models import default_cache_dir
 from outrider.recipe import EngineRecipe, with_threads
 from outrider.tracking.provenance import collect
-from outrider.wiring.parts import REPOSITORY, as_registered, fetch, tracker
+from outrider.wiring.parts import as_registered, fetch
+from outrider.wiring.stores import REPOSITORY, tracker
 
 
 def bulk(settings: BulkJob, words: Sequence[str] = ()) -> int:

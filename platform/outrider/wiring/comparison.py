@@ -8,9 +8,7 @@ from outrider.compare.board_screen import WIDTH
 from outrider.compare.command import Comparison
 from outrider.config.schema import CompareJob
 from outrider.core import UserError
-from outrider.tracking.mlflow_history import MlflowHistory
-from outrider.tracking.store_uri import sqlite_uri
-from outrider.wiring.parts import RUNS, registry
+from outrider.wiring.stores import history, registry
 
 
 def compare(settings: CompareJob) -> int:
@@ -18,15 +16,12 @@ def compare(settings: CompareJob) -> int:
     tracking = settings.tracking
     if not tracking.enabled:
         raise UserError("tracking.enabled=false: what was measured is read out of MLflow")
-    history = MlflowHistory(
-        uri=tracking.uri or sqlite_uri(RUNS / "outrider.db"), experiment=tracking.experiment
-    )
     screen = Console()
     if not screen.is_terminal:  # a file or a pipe takes lines of any length
         screen.width = max(WIDTH, screen.width)
     return Comparison(
         settings=settings.compare,
-        history=history,
+        history=history(tracking),
         registry=registry(tracking),
         screen=screen,
     ).run()

@@ -26,7 +26,8 @@ from outrider.models import HfTokenizer, default_cache_dir, resolve
 from outrider.recipe import EngineRecipe, open_language_model
 from outrider.tracking.provenance import collect, hardware
 from outrider.tracking.release import make_release
-from outrider.wiring.parts import REPOSITORY, RUNS, as_registered, fetch
+from outrider.wiring.parts import as_registered, fetch
+from outrider.wiring.stores import REPOSITORY, RUNS
 
 
 def bench(settings: BenchJob, words: Sequence[str] = ()) -> int:

@@ -1,4 +1,4 @@
-"""What several jobs need: models on this disk, the stores of runs and of releases."""
+"""What several jobs need: models on this disk, the release that they name."""
 
 from __future__ import annotations
 
@@ -8,20 +8,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from outrider.config.folders import SHIPPED, Folders
+from outrider.config.folders import Folders
 from outrider.config.overridden import overridden
-from outrider.config.schema import DraftSettings, ModelSettings, TrackingSettings
+from outrider.config.schema import DraftSettings, ModelSettings
 from outrider.models import ModelFiles, pinned, resolve
-from outrider.tracking.mlflow_client import MlflowConnection
-from outrider.tracking.mlflow_registry import MlflowRegistry
-from outrider.tracking.mlflow_tracker import MlflowTracker
 from outrider.tracking.rebuild import JobT, Registered, check_words
-from outrider.tracking.registry import Registry
-from outrider.tracking.store_uri import sqlite_uri
-from outrider.tracking.tracker import NoTracker, Tracker
-
-REPOSITORY = SHIPPED.parent
-RUNS = REPOSITORY / "runs"
+from outrider.wiring.stores import registry
 
 
 def fetch(
@@ -36,27 +28,6 @@ def fetch(
     if draft.model is None:
         return target, None
     return target, resolve(draft.model.source, cache_dir=cache_dir, notice=notice)
-
-
-def tracker(settings: TrackingSettings) -> Tracker:
-    if not settings.enabled:
-        return NoTracker()
-    return MlflowTracker(
-        uri=settings.uri or sqlite_uri(RUNS / "outrider.db"),
-        experiment=settings.experiment,
-        spool_dir=RUNS / "spool",
-    )
-
-
-def registry(settings: TrackingSettings) -> Registry:
-    """Where releases are, whether or not the run itself is recorded."""
-    return MlflowRegistry(
-        MlflowConnection(
-            uri=settings.uri or sqlite_uri(RUNS / "outrider.db"),
-            experiment=settings.experiment,
-            spool_dir=RUNS / "spool",
-        )
-    )
 
 
 def as_registered(settings: JobT, words: Sequence[str]) -> tuple[JobT, Registered | None]:

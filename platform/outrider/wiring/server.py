@@ -18,7 +18,8 @@ from outrider.core import SystemClock
 from outrider.models import default_cache_dir, source
 from outrider.tracking.provenance import collect
 from outrider.tracking.release import make_release
-from outrider.wiring.parts import REPOSITORY, RUNS, as_registered, fetch, tracker
+from outrider.wiring.parts import as_registered, fetch
+from outrider.wiring.stores import REPOSITORY, RUNS, tracker
 
 
 def serve(settings: ServeJob, words: Sequence[str] = ()) -> int:

@@ -29,7 +29,8 @@ from outrider.trial.evaluation import read_evaluation
 from outrider.trial.judgement import Decision
 from outrider.trial.screen import Screen
 from outrider.trial.trial import Trial
-from outrider.wiring.parts import REPOSITORY, RUNS, fetch, registry, tracker
+from outrider.wiring.parts import fetch
+from outrider.wiring.stores import REPOSITORY, RUNS, registry, tracker
 
 NAME = "bench"  # of the command, as of its file in `conf/`
 SHARED_OFF = "off: prompts are decoded more than once, and it would know the answers"

@@ -1,0 +1,42 @@
+"""Where runs and releases are recorded. It needs no model, so that looking costs no loading."""
+
+from __future__ import annotations
+
+from outrider.config.folders import SHIPPED
+from outrider.config.schema import TrackingSettings
+from outrider.tracking.history import History
+from outrider.tracking.mlflow_client import MlflowConnection
+from outrider.tracking.mlflow_history import MlflowHistory
+from outrider.tracking.mlflow_registry import MlflowRegistry
+from outrider.tracking.mlflow_tracker import MlflowTracker
+from outrider.tracking.registry import Registry
+from outrider.tracking.store_uri import sqlite_uri
+from outrider.tracking.tracker import NoTracker, Tracker
+
+REPOSITORY = SHIPPED.parent
+RUNS = REPOSITORY / "runs"
+
+
+def tracker(settings: TrackingSettings) -> Tracker:
+    if not settings.enabled:
+        return NoTracker()
+    return MlflowTracker(
+        uri=uri_of(settings), experiment=settings.experiment, spool_dir=RUNS / "spool"
+    )
+
+
+def registry(settings: TrackingSettings) -> Registry:
+    """Where releases are, whether or not the run itself is recorded."""
+    return MlflowRegistry(
+        MlflowConnection(
+            uri=uri_of(settings), experiment=settings.experiment, spool_dir=RUNS / "spool"
+        )
+    )
+
+
+def history(settings: TrackingSettings) -> History:
+    return MlflowHistory(uri=uri_of(settings), experiment=settings.experiment)
+
+
+def uri_of(settings: TrackingSettings) -> str:
+    return settings.uri or sqlite_uri(RUNS / "outrider.db")
