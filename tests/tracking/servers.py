@@ -20,6 +20,10 @@ import psycopg
 
 START_S = 120.0
 USER = "outrider"
+SERVER_ENVIRONMENT = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",  # half a dozen more processes, for nothing here
+}
 
 
 def free_port() -> int:
@@ -148,7 +152,7 @@ class MlflowServer:
                     *("--artifacts-destination", str(self._folder / "served")),
                 ],
                 cwd=self._folder,
-                env=os.environ | {"MLFLOW_DISABLE_TELEMETRY": "true"},
+                env=os.environ | SERVER_ENVIRONMENT,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
