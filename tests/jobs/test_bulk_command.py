@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from mlflow import MlflowClient
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TURNS = ["The ferry leaves at 22:40.", "Name: Ada, age: 36\nName: Ada,", "A boat", "Drifts"]
@@ -70,6 +71,15 @@ def test_a_file_goes_in_and_a_folder_comes_out(place: Path, words: list[str]) ->
     assert other.stderr.count("\n") == 1
     assert "sampling.temperature" in other.stderr
     assert (place / "out" / "output.jsonl").read_bytes() == output
+
+    # A run's params are immutable: another configuration is another run.
+    attempt = bulk(place, *words, "temperature=0.7", "new_attempt=true")
+    assert attempt.returncode == 0, attempt.stderr
+    later = json.loads((place / "out" / "report.json").read_text())
+    client = MlflowClient(f"sqlite:///{place}/runs.db")
+    runs = [client.get_run(each["run_id"]) for each in (report, later)]
+    assert [run.data.params["sampling.temperature"] for run in runs] == ["0.0", "0.7"]
+    assert [run.info.status for run in runs] == ["FINISHED", "FINISHED"]
 
 
 @pytest.mark.parametrize(
