@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,25 +14,21 @@ from outrider.cluster.environment import prepare_environment
 from outrider.config.folders import Folders
 from outrider.config.load import load
 from outrider.config.overridden import overridden
-from outrider.config.schema import BenchJob, DraftSettings
+from outrider.config.schema import Accepted, BenchJob
 from outrider.core import SystemClock, UserError
-from outrider.models import default_cache_dir
-from outrider.recipe import EngineRecipe, with_threads
-from outrider.tracking.provenance import Provenance, collect
+from outrider.tracking.provenance import collect
 from outrider.tracking.rebuild import Registered, check_words
 from outrider.tracking.registry import Registry
-from outrider.tracking.release import make_release
 from outrider.trial.contender import Contender
 from outrider.trial.entry import Entry, entries, without_releases
 from outrider.trial.evaluation import read_evaluation
 from outrider.trial.judgement import Decision
 from outrider.trial.screen import Screen
 from outrider.trial.trial import Trial
-from outrider.wiring.parts import fetch
+from outrider.wiring.contenders import SHARED_OFF, ContenderMaker
 from outrider.wiring.stores import REPOSITORY, RUNS, registry, tracker
 
 NAME = "bench"  # of the command, as of its file in `conf/`
-SHARED_OFF = "off: prompts are decoded more than once, and it would know the answers"
 
 
 def trial(settings: BenchJob, words: Sequence[str]) -> int:
@@ -64,8 +59,10 @@ def make_trial(settings: BenchJob, words: Sequence[str], tell: Callable[[str], N
     named = Named(common, store)
     lineup = entries(chosen.releases, common, named.compose, named.rebuild)
     cores = chosen.cores or num_cores()
-    maker = Maker(settings, words, cores, evaluation.sha256, collect(REPOSITORY))
-    contenders = [maker.contender(entry) for entry in lineup]
+    maker = ContenderMaker(
+        cores=cores, evaluation_sha256=evaluation.sha256, provenance=collect(REPOSITORY)
+    )
+    contenders = [entered(entry, maker, words, settings.accept) for entry in lineup]
     return Trial(
         settings=chosen,
         criteria=settings.criteria,
@@ -101,7 +98,7 @@ class Named:
         for key, word in overridden(BenchJob, Folders().groups(NAME), words).items():
             if key.startswith("bench.") or key in ("release", "bench"):
                 raise UserError(
-                    f"{word}: says nothing where releases=[...] are measured; leave it out"
+                    f"{word}: {key} says nothing where releases=[...] are measured; leave it out"
                 )
         return job
 
@@ -112,40 +109,11 @@ class Named:
         return registered.rebuilt(load(BenchJob, NAME, self.words), given), registered
 
 
-@dataclass(frozen=True)
-class Maker:
-    """Entries -> contenders."""
-
-    settings: BenchJob
-    words: Sequence[str]
-    cores: int
-    evaluation_sha256: str
-    provenance: Provenance
-
-    def contender(self, entry: Entry) -> Contender:
-        cache_dir, notices, job = default_cache_dir(os.environ), Console(stderr=True), entry.job
-        target, draft = fetch(job.model, job.draft, cache_dir, notices)
-        resources = {"cores": self.cores}
-        release = make_release(job, target, draft, self.provenance, self.words, resources)
-        if entry.registered is not None:
-            release = entry.registered.confirmed(release, self.settings.accept)
-        recipe = EngineRecipe(
-            model=with_threads(job.model, self.cores),
-            draft=self._drafting(job.draft),
-            engine=job.engine,
-            cache_dir=cache_dir,
-        )
-        return Contender(
-            name=entry.name,
-            release=release.on_data(evaluation_set=self.evaluation_sha256),
-            open_engine=recipe.live,
-            baseline=entry.baseline,
-            rule=job.engine.rule.rule,
-        )
-
-    def _drafting(self, draft: DraftSettings) -> DraftSettings:
-        """Without the corpus that answers are shared by (`SHARED_OFF`)."""
-        draft = replace(draft, ngram=replace(draft.ngram, corpus=False))
-        if draft.model is None:
-            return draft
-        return replace(draft, model=with_threads(draft.model, self.cores))
+def entered(
+    entry: Entry, maker: ContenderMaker, words: Sequence[str], accept: Collection[Accepted]
+) -> Contender:
+    """A registered one is confirmed to be what was registered."""
+    made = maker.contender(entry.name, entry.job, words, baseline=entry.baseline)
+    if entry.registered is None:
+        return made
+    return replace(made, release=entry.registered.confirmed(made.release, accept))
