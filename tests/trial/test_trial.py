@@ -169,6 +169,21 @@ def test_a_confirmation_that_was_cut_short_counts(world: World) -> None:
     assert decision_of(record, "x") is Decision.UNDECIDED
 
 
+@pytest.mark.parametrize(
+    ("end", "status"), [(KeyboardInterrupt, RunStatus.KILLED), (RuntimeError, RunStatus.FAILED)]
+)
+def test_whatever_ends_a_trial_closes_every_run_of_it(
+    world: World, end: type[BaseException], status: RunStatus
+) -> None:
+    def ended(one: Contender) -> Side:
+        raise end
+
+    trial = world.trial(plain(world.clock), contender("x", at_pace(world.clock)), open_side=ended)
+    with pytest.raises(end):
+        trial.run()
+    assert [run.status for run in world.tracker.runs] == [status] * 3
+
+
 def test_without_a_registry_nothing_is_confirmed(world: World) -> None:
     world.registry = None
     trial = world.trial(plain(world.clock), contender("x", at_pace(world.clock)), part=CONFIRM)
