@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -148,6 +149,13 @@ def test_confirmation_is_spent_once_by_a_release(world: World) -> None:
     uses = [run.final["confirmation_use"] for run in world.tracker.runs if run.name == "x"]
     assert uses == [1.0, 2.0]
     assert any("use 2" in line for line in world.told)
+
+
+def test_one_release_under_two_names_is_refused(world: World) -> None:
+    one = contender("x", at_pace(world.clock))
+    trial = world.trial(plain(world.clock), one, replace(one, name="y"), part=CONFIRM)
+    with pytest.raises(UserError, match="'x' and 'y' are the same release"):
+        trial.run()
 
 
 def test_a_confirmation_that_was_cut_short_counts(world: World) -> None:

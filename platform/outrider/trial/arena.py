@@ -45,6 +45,7 @@ class ActorSide:
     """A `Side` in a process of its own. Ray is there already."""
 
     def __init__(self, contender: Contender, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
         self._actor = ray.remote(num_cpus=0, max_restarts=0)(Stage).remote()
         try:
             self._ask("open", contender, timeout_s)
@@ -56,14 +57,15 @@ class ActorSide:
         return self._ask("decode", batch)
 
     def margin(self, case: Case, prefix: tuple[int, ...], rivals: Rivals) -> float:
-        return self._ask("margin", case, prefix, rivals)
+        """Lost as well where it stands still: a single token takes no `timeout_s`."""
+        return self._ask("margin", case, prefix, rivals, timeout_s=self._timeout_s)
 
     def close(self) -> None:
         ray.kill(self._actor)
 
-    def _ask(self, method: str, *args: object) -> Any:
+    def _ask(self, method: str, *args: object, timeout_s: float | None = None) -> Any:
         try:
-            return ray.get(getattr(self._actor, method).remote(*args))
+            return ray.get(getattr(self._actor, method).remote(*args), timeout=timeout_s)
         except RayTaskError as error:
             raise _of_ours(error) from error
         except RayActorError as error:

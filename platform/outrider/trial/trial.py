@@ -82,12 +82,23 @@ class Trial:
                 " were used; leave tracking on, or give part=tuning"
             )
         part, share = self.settings.part, self.settings.confirmation_share
+        self._check_names()
         cases = cases_of(part, self.evaluation.cases, share)
         if not cases:
             raise UserError(
                 f"trial.confirmation_share={share:g} leaves no prompts for {part.value}"
             )
         return cases
+
+    def _check_names(self) -> None:
+        """One release under two names would spend its confirmation prompts twice."""
+        names: dict[str, str] = {}
+        for one in self.contenders:
+            if one.is_baseline:
+                continue
+            other = names.setdefault(one.release.fingerprint, one.name)
+            if other != one.name:
+                raise UserError(f"trial.releases: {other!r} and {one.name!r} are the same release")
 
     def _heading(self, cases: Sequence[Case]) -> Heading:
         tried = [one.name for one in self.contenders if not one.is_baseline]
