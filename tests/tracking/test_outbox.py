@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from outrider.testing import ManualClock
 from outrider.tracking import outbox as outbox_module
 from outrider.tracking.entry import Closed, Entry, Figures, Opened, Tagged, TextKept
 from outrider.tracking.outbox import OutageError, Outbox, RejectedError
@@ -169,7 +170,24 @@ def test_a_store_that_hangs_does_not_hold_the_end_of_the_job(
     assert found is not None
     assert found[0].run_id == "store-a"
     assert found[1] == [window(1), CLOSED]
+    assert not outbox.flush(3600.0)  # once is enough
     store.hang.set()
+
+
+def test_only_the_last_try_asks_a_store_that_is_away_at_once(
+    store: ShelfStore, tmp_path: Path
+) -> None:
+    clock = ManualClock()
+    store.is_away = True
+    outbox = Outbox(store, Spool(tmp_path), clock)
+    mail = outbox.open(opened())
+    assert outbox.flush(20.0)
+    store.is_away = False
+    outbox.put(mail, CLOSED)
+    assert outbox.flush(20.0, is_last_try=False)
+    assert store.runs == {}
+    assert outbox.flush(20.0)
+    assert store.runs == {"store-a": [CLOSED]}
 
 
 def test_windows_are_dropped_and_counted_when_too_many_wait(

@@ -26,6 +26,7 @@ MAX_WAITING = 1000  # figures in the queue; at one window in five seconds, more 
 GROUP = 100  # windows that are sent at once, out of the spool
 FIRST_WAIT_S = 1.0  # before the store is tried again; doubles
 LAST_WAIT_S = 60.0
+AGAIN_WAIT_S = 1.0  # for a store that did not answer before
 DISK_ERRORS = (OSError, Timeout)
 
 
@@ -63,6 +64,7 @@ class Mail:
 @dataclass(frozen=True, slots=True)
 class Flush:
     done: threading.Event
+    is_last_try: bool  # the store is asked again, whenever it was asked before
 
 
 class Outbox:
@@ -78,6 +80,7 @@ class Outbox:
         self._wait_s = 0.0  # 0: the store was there the last time
         self._retry_at = 0.0
         self._is_settled = False
+        self._hangs = False  # the thread did not come back from the store in time
         self.num_dropped = 0  # entries lost: windows with the queue full, anything with the disk
         self.num_rejected = 0
         threading.Thread(target=self._run, name="outrider-tracking", daemon=True).start()
@@ -95,13 +98,18 @@ class Outbox:
             return
         self._queue.put((mail, entry))
 
-    def flush(self, timeout_s: float) -> bool:
-        """Wait until all is written or spooled. False: the store hangs and the rest was spooled."""
+    def flush(self, timeout_s: float, *, is_last_try: bool = True) -> bool:
+        """Wait until all is written or spooled. False: the store hangs and the rest was spooled.
+
+        While it hangs, only the first call waits for long.
+        """
         done = threading.Event()
-        self._queue.put(Flush(done))
-        if done.wait(timeout_s):
+        self._queue.put(Flush(done, is_last_try))
+        if done.wait(min(timeout_s, AGAIN_WAIT_S) if self._hangs else timeout_s):
             return True
-        log.warning("the tracking store did not answer for %.0f s", timeout_s)
+        if not self._hangs:
+            log.warning("the tracking store did not answer for %.0f s", timeout_s)
+        self._hangs = True
         self._spool_waiting()
         return False
 
@@ -109,7 +117,7 @@ class Outbox:
         self._attempt(self._store.connect)
         while True:
             item = self._next()
-            if isinstance(item, Flush) or self._is_due():
+            if (isinstance(item, Flush) and item.is_last_try) or self._is_due():
                 self._replay_own()
             if isinstance(item, Flush):
                 item.done.set()
@@ -117,6 +125,7 @@ class Outbox:
                 self._in_hand = item
                 self._deliver(*item)
                 self._in_hand = None
+            self._hangs = False
 
     def _next(self) -> tuple[Mail, Entry] | Flush | None:
         """The next item; None when it is time to try the store again."""
@@ -184,11 +193,10 @@ class Outbox:
         except DISK_ERRORS as error:
             self.num_dropped += 1
             log.warning("an entry of a run is lost: no store, and no spool: %s", error)
-            mail.answered.set()
-            return
-        if not mail.is_spooled:
-            mail.is_spooled = True
-            self._spooled.append(mail)
+        else:
+            if not mail.is_spooled:
+                mail.is_spooled = True
+                self._spooled.append(mail)
         mail.answered.set()
 
     def _replay_own(self) -> None:

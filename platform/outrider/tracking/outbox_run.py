@@ -56,10 +56,11 @@ class OutboxRun:
         self._outbox.put(self._mail, Registered(record=record.to_json()))
 
     def flush(self) -> None:
-        self._outbox.flush(CLOSE_WAIT_S)
+        self._outbox.flush(CLOSE_WAIT_S, is_last_try=False)
 
     def close(self, status: RunStatus) -> None:
         if not self._is_closed:
             self._is_closed = True
             self._outbox.put(self._mail, Closed(status=status, at_s=self._clock.time()))
-        self._outbox.flush(CLOSE_WAIT_S)
+        is_child = bool(self._mail.opened.parent)  # many may close, one behind the other
+        self._outbox.flush(CLOSE_WAIT_S, is_last_try=not is_child)
