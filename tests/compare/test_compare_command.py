@@ -142,6 +142,14 @@ def test_a_store_that_is_not_there_is_one_line_and_is_not_made(tmp_path: Path) -
     assert run(tmp_path, "tracking=off").stderr.startswith("outrider: tracking.enabled=false")
 
 
+def test_looking_at_figures_loads_no_engine() -> None:
+    code = "import sys; from outrider.wiring import compare; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
+    ).stdout.split()
+    assert not {"torch", "ray", "openvino", "transformers", "matplotlib"} & set(loaded)
+
+
 def run(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, str(REPOSITORY / "jobs" / "compare.py"), *words],

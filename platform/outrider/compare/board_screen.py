@@ -33,7 +33,7 @@ class Column:
 def show_board(board: Board, sort: str, console: Console) -> None:
     """Print the board, and what is not on it."""
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    columns = _columns(sort, is_narrow=console.width < WIDTH)
+    columns = _columns(sort, console.width)
     for column in columns:
         table.add_column(column.heading, **column.layout)
     for row in board.rows:
@@ -48,15 +48,18 @@ def date(seconds: float) -> str:
     return datetime.fromtimestamp(seconds).strftime("%d %b %H:%M")
 
 
-def _columns(sort: str, *, is_narrow: bool) -> list[Column]:
-    """With the figure that the board is sorted by, where no column shows it."""
-    found = [column for column in COLUMNS if not (is_narrow and column.is_extra)]
+def _columns(sort: str, width: int) -> list[Column]:
+    """Those that fit, with the figure that the board is sorted by where no other shows it."""
+    all_shown = {column.figure for column in COLUMNS}
+    needed = WIDTH if sort in all_shown else WIDTH + SORT_WIDTH
+    found = [column for column in COLUMNS if width >= needed or not column.is_extra]
     if sort not in {column.figure for column in found}:
         heading = "\n".join(sort.split("_")) if len(sort) > MAX_HEADING else sort
         found.insert(FIGURES_END, Column(heading, _figure(sort), sort))
     return found
 
 
+SORT_WIDTH = 10  # of the column that is added
 MAX_HEADING = 8  # characters of one line
 FIGURES_END = 5  # behind the gain
 

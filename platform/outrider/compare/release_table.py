@@ -1,4 +1,4 @@
-"""The table of a trial's releases, and the one of what differs between their settings. Pure."""
+"""The tables of a trial's releases: figures, latencies, and what differs in settings. Pure."""
 
 from __future__ import annotations
 
@@ -11,13 +11,10 @@ from outrider.compare.value import NOTHING, shown, shown_together
 from outrider.telemetry import meters
 from outrider.trial.record import Figures, TrialRecord
 
-COLUMNS = {  # figure: its heading
+FIGURES = {  # figure: its heading
     "tokens_per_s": "tok/s",
     "acceptance_ratio": "accepted",
     "tokens_per_round": "per round",
-    "first_token_s": "first token",
-    "inter_token_s": "from token to token",
-    "total_s": "whole answer",
     "peak_memory_bytes": "peak memory",
     "cpu_ratio": "cores busy",
     "gpu_ratio": "GPU busy",
@@ -25,29 +22,28 @@ COLUMNS = {  # figure: its heading
     "cost_per_million_tokens": "per million tokens",
     "num_requests": "requests",
     "num_failed": "failed",
+    "num_near_ties": "near ties",
     "num_mismatches": "mismatches",
 }
-LATENCIES = (meters.FIRST_TOKEN_S, meters.INTER_TOKEN_S, meters.TOTAL_S)
-PERCENTILES = {  # figure: its percentiles, which share a column
-    meter.name: tuple(meter.at(percent) for percent in meters.PERCENTS) for meter in LATENCIES
+LATENCIES = {
+    meters.FIRST_TOKEN_S: "first token",
+    meters.INTER_TOKEN_S: "from token to token",
+    meters.TOTAL_S: "whole answer",
 }
-HEADING = "p50 / p95 / p99"
+POINTS = "p50/p95/p99"
 
 
-def release_table(record: TrialRecord, looks: Mapping[str, Look]) -> Table:
+def figure_table(record: TrialRecord, looks: Mapping[str, Look]) -> Table:
     """One row for each number in flight and release; columns that nobody has are left out."""
-    rows = [one for one in record.figures if not one.group]
-    order = list(looks)
-    rows.sort(key=lambda one: (one.in_flight, order.index(one.contender)))
-    columns = [name for name in COLUMNS if any(_has(one, name) for one in rows)]
+    rows = _rows(record, looks)
+    columns = [name for name in FIGURES if any(name in one.metrics for one in rows)]
     return Table(
-        headings=("in flight", "release", "speed-up", *map(_heading, columns)),
+        headings=("in flight", "release", "speed-up", *(FIGURES[name] for name in columns)),
         rows=[
             (
-                str(one.in_flight),
-                f"{looks[one.contender].letter}  {one.contender}",
+                *_head(one, looks),
                 _speedup(one),
-                *(_cell(one, column) for column in columns),
+                *(shown(name, one.metrics.get(name)) for name in columns),
             )
             for one in rows
         ],
@@ -55,19 +51,30 @@ def release_table(record: TrialRecord, looks: Mapping[str, Look]) -> Table:
     )
 
 
-def _has(figures: Figures, column: str) -> bool:
-    return any(name in figures.metrics for name in PERCENTILES.get(column, (column,)))
+def latency_table(record: TrialRecord, looks: Mapping[str, Look]) -> Table:
+    """The same rows, with percentiles."""
+    return Table(
+        headings=("in flight", "release", *(f"{title} {POINTS}" for title in LATENCIES.values())),
+        rows=[
+            (*_head(one, looks), *(_percentiles(one, meter) for meter in LATENCIES))
+            for one in _rows(record, looks)
+        ],
+        num_names=2,
+    )
 
 
-def _heading(column: str) -> str:
-    title = COLUMNS[column]
-    return f"{title} {HEADING}" if column in PERCENTILES else title
+def _rows(record: TrialRecord, looks: Mapping[str, Look]) -> list[Figures]:
+    order = list(looks)
+    rows = [one for one in record.figures if not one.group]
+    return sorted(rows, key=lambda one: (one.in_flight, order.index(one.contender)))
 
 
-def _cell(figures: Figures, column: str) -> str:
-    if column not in PERCENTILES:
-        return shown(column, figures.metrics.get(column))
-    return shown_together([figures.metrics.get(name) for name in PERCENTILES[column]])
+def _head(one: Figures, looks: Mapping[str, Look]) -> tuple[str, str]:
+    return str(one.in_flight), f"{looks[one.contender].letter} {one.contender}"
+
+
+def _percentiles(one: Figures, meter: meters.Meter) -> str:
+    return shown_together([one.metrics.get(meter.at(percent)) for percent in meters.PERCENTS])
 
 
 def _speedup(figures: Figures) -> str:

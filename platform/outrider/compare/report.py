@@ -11,22 +11,22 @@ from importlib.resources import files
 from pathlib import Path
 
 from outrider.compare.acceptance_plot import acceptance_plot
+from outrider.compare.finding_table import finding_table
 from outrider.compare.group_plot import group_plots
 from outrider.compare.latency_plot import latency_plots
 from outrider.compare.length_plot import length_plot
 from outrider.compare.look import Look, looks
 from outrider.compare.markup import Table, around, definitions, details, swatch, tagged
 from outrider.compare.plot import Plot
-from outrider.compare.release_table import release_table, settings_table
+from outrider.compare.release_table import figure_table, latency_table, settings_table
 from outrider.compare.throughput_plot import throughput_plot
 from outrider.compare.trial_files import Trial
 from outrider.core import UserError
 from outrider.telemetry import meters
 from outrider.tracking.fingerprint import flatten
-from outrider.trial.judgement import Decision, Finding, Verdict
+from outrider.trial.judgement import Decision
 from outrider.trial.record import Entrant
 
-NOT_JUDGED = "too few pairs"
 SHORT = 12  # characters of a digest that are shown
 SAID = {
     Decision.ADOPT: "Adopt",
@@ -65,10 +65,10 @@ def report(trial: Trial, settings: Mapping[str, Mapping[str, str]]) -> str:
         _head(title, trial),
         _decisions(trial, look),
         _conditions(trial),
-        around("section", (tagged("h2", "Releases"), release_table(trial.record, look).html())),
+        _releases(trial, look),
         _plots(trial, look),
         _settings(settings),
-        _criteria(trial),
+        _criteria(trial, look),
     )
     body = around("body", sections)
     return (
@@ -100,7 +100,7 @@ def _card(entrant: Entrant, trial: Trial, look: Look) -> str:
     return around(
         "div",
         (
-            f"<h3>{swatch(look.colour, look.letter)} {tagged('span', entrant.name)}</h3>",
+            _titled(entrant.name, look),
             tagged("p", SAID[judgement.decision], "decision"),
             tagged("p", judgement.reason),
             *(tagged("p", line) for line in _speedups(entrant, trial)),
@@ -113,6 +113,10 @@ def _card(entrant: Entrant, trial: Trial, look: Look) -> str:
         ),
         f"card {judgement.decision.value}",
     )
+
+
+def _titled(name: str, look: Look) -> str:
+    return f"<h3>{swatch(look.colour, look.letter)} {tagged('span', name)}</h3>"
 
 
 def look_of(trial: Trial, name: str) -> str:
@@ -155,6 +159,11 @@ def _conditions(trial: Trial) -> str:
     )
 
 
+def _releases(trial: Trial, look: Mapping[str, Look]) -> str:
+    tables = (figure_table(trial.record, look), latency_table(trial.record, look))
+    return around("section", (tagged("h2", "Releases"), *(table.html() for table in tables)))
+
+
 def _plots(trial: Trial, look: Mapping[str, Look]) -> str:
     plots = [plot.html() for plot in all_plots(trial, look)]
     return around("section", (tagged("h2", "Plots"), around("div", plots, "plots")))
@@ -184,9 +193,12 @@ def _settings(settings: Mapping[str, Mapping[str, str]]) -> str:
     )
 
 
-def _criteria(trial: Trial) -> str:
+def _criteria(trial: Trial, look: Mapping[str, Look]) -> str:
     judged = [
-        around("div", (tagged("h3", one.name), _findings(one.judgement.findings).html()))
+        around(
+            "div",
+            (_titled(one.name, look[one.name]), finding_table(one.judgement.findings).html()),
+        )
         for one in trial.record.entrants
         if one.judgement is not None
     ]
@@ -203,29 +215,7 @@ def _criteria(trial: Trial) -> str:
                 "bound. Any failure rejects, all passed adopts, anything else is undecided.",
                 "soft",
             ),
-            *judged,
+            around("div", judged, "plots"),
             details("The criteria as they were written down", bounds.html()),
         ),
     )
-
-
-def _findings(findings: tuple[Finding, ...]) -> Table:
-    """Failures first, then what is inconclusive."""
-    order = (Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.PASS)
-    rows = [
-        (
-            one.verdict.value if one.counts else NOT_JUDGED,
-            one.criterion,
-            one.subject,
-            _number(one.value),
-            "" if one.low is None or one.high is None else f"{one.low:.2f} to {one.high:.2f}",
-            _number(one.bound),
-        )
-        for one in sorted(findings, key=lambda one: order.index(one.verdict))
-    ]
-    headings = ("verdict", "criterion", "of", "measured", "interval", "bound")
-    return Table(headings=headings, rows=rows, num_names=3)
-
-
-def _number(value: float | None) -> str:
-    return "not measured" if value is None else f"{value:.3g}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from outrider.compare.board_screen import WIDTH
+from outrider.compare.board_screen import SORT_WIDTH, WIDTH
 from outrider.compare.command import Comparison
 from outrider.config.schema import CompareJob
 from outrider.core import UserError
@@ -18,7 +18,7 @@ def compare(settings: CompareJob) -> int:
         raise UserError("tracking.enabled=false: what was measured is read out of MLflow")
     screen = Console()
     if not screen.is_terminal:  # a file or a pipe takes lines of any length
-        screen.width = max(WIDTH, screen.width)
+        screen.width = max(WIDTH + SORT_WIDTH, screen.width)
     return Comparison(
         settings=settings.compare,
         history=history(tracking),
