@@ -19,6 +19,7 @@ from outrider.tracking.mlflow_registry import MlflowRegistry
 from outrider.tracking.mlflow_tracker import MlflowTracker
 from outrider.tracking.registry import Alias
 from outrider.tracking.store_uri import sqlite_uri
+from outrider.tracking.tracker import RunStatus
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -81,7 +82,20 @@ def test_the_report_is_of_the_newest_trial_that_meets_what_was_asked(
     assert "second" in memory.say("action=report", f"out={out}")
     assert "toy trial" in memory.say("action=report", f"out={out}", 'where=["part=tuning"]')
     assert "toy trial" in memory.say("action=report", f"out={out}", "releases=[models:/outrider/3]")
+    assert "toy trial" in memory.say("action=report", f"out={out}", 'where=["trial=run-0"]')
     assert out.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+def test_a_search_does_not_stand_among_trials(memory: Memory, tmp_path: Path) -> None:
+    search = memory.tracker.start_run("search", "sweep", {})
+    tags = {"release.fingerprint": NGRAM.fingerprint, "part": "tuning", "rung": "1"}
+    rung = memory.tracker.start_run("in a rung", "contender", {"in_flight": 1}, tags, search)
+    rung.log_final({"speedup_ratio": 9.0})
+    rung.close(RunStatus.FINISHED)
+    assert "in a rung" not in memory.say()
+    assert "1.40 1.32-1.48" in memory.say()
+    assert "in a rung" in memory.say("kinds=[sweep]")
+    assert "toy trial" in memory.say("action=report", f"out={tmp_path / 'report.html'}")
 
 
 @pytest.mark.parametrize(

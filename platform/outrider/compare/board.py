@@ -57,7 +57,7 @@ def leaderboard(
 def _latest(candidates: Sequence[Candidate]) -> list[Row]:
     groups: dict[tuple[str, ...], list[Candidate]] = {}
     for one in candidates:
-        key = (one.run.kind, one.identity, one.in_flight, one.part)
+        key = (one.kind, one.identity, one.in_flight, one.part)
         groups.setdefault(key, []).append(one)
     return [Row(latest=group[0], num_runs=len(group)) for group in groups.values()]
 

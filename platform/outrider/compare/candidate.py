@@ -11,6 +11,8 @@ from outrider.tracking.history import RecordedRun
 from outrider.tracking.registry import Version
 
 FINISHED = "FINISHED"
+SWEEP, CONTENDER = "sweep", "contender"
+RUNG_TAG = "rung"
 VERSION_TAG = "release.version"
 FINGERPRINT_TAG = "release.fingerprint"
 
@@ -25,6 +27,11 @@ class Candidate:
     @property
     def name(self) -> str:
         return self.run.name
+
+    @property
+    def kind(self) -> str:
+        """Of its run; a contender in a rung of a search, on some of the prompts, is a `sweep`."""
+        return SWEEP if RUNG_TAG in self.run.tags else self.run.kind
 
     @property
     def identity(self) -> str:
@@ -54,7 +61,8 @@ class Candidate:
     def facts(self) -> Facts:
         """Everything that conditions may name. A figure wins over a param, a param over a tag."""
         run, version = self.run, self.version
-        own = {"name": run.name, "kind": run.kind, "status": run.status, "run_id": run.run_id}
+        own = {"name": run.name, "kind": self.kind, "status": run.status, "run_id": run.run_id}
+        own |= {"trial": run.parent_id} if run.parent_id else {}
         if version is not None:
             own |= {"version": str(version.number), "alias": ",".join(version.aliases)}
         return {**run.tags, **run.params, **run.metrics, **own}

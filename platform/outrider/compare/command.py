@@ -11,7 +11,7 @@ from rich.console import Console
 
 from outrider.compare.board import leaderboard
 from outrider.compare.board_screen import show_board
-from outrider.compare.candidate import Candidate, candidates
+from outrider.compare.candidate import CONTENDER, SWEEP, Candidate, candidates
 from outrider.compare.choice import Choice, choose
 from outrider.compare.condition import Condition
 from outrider.compare.diff import diff, settings_from_params
@@ -46,16 +46,18 @@ class Comparison:
     @cached_property
     def candidates(self) -> list[Candidate]:
         """Newest first."""
+        recorded = [CONTENDER if kind == SWEEP else kind for kind in self._kinds]
         try:
-            runs = self.history.runs(self._kinds)  # first: the registry would make the store
+            runs = self.history.runs(recorded)  # first: the registry would make the store
         except UserError as error:  # there is none
             raise UserError(f"{error}; {MEASURE}") from error
-        return candidates(runs, self.versions)
+        found = candidates(runs, self.versions)
+        return [one for one in found if one.kind in self._kinds]
 
     @property
     def _kinds(self) -> Sequence[str]:
         is_report = self.settings.action is CompareAction.REPORT  # of a trial's contenders
-        return ("contender",) if is_report else self.settings.kinds
+        return (CONTENDER,) if is_report else self.settings.kinds
 
     @cached_property
     def versions(self) -> Sequence[Version]:

@@ -16,7 +16,7 @@ Facts = Mapping[str, str | float]
 
 FORMS = (
     "name=text, name!=text, name~part, name>1, name>=1, name<1 or name<=1, "
-    "where name is a figure, param or tag, or name, kind, status, version, alias"
+    "where name is a figure, param or tag, or name, kind, status, version, alias, run_id, trial"
 )
 ORDER: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from outrider.compare.candidate import Candidate
 from outrider.compare.choice import Choice
 from outrider.compare.value import Measure, base_name, is_end_of_interval
-from outrider.telemetry.meters import METERS
+from outrider.telemetry.meters import METERS, WINDOW
 from outrider.tracking.fingerprint import differences, flatten
 
 ABSENT = "(absent)"
@@ -141,8 +141,10 @@ def _figures(old: Candidate, new: Candidate) -> list[FigureChange]:
 
 
 def _is_compared(name: str) -> bool:
-    is_grouped = "/" in name
-    return not is_end_of_interval(name) and (not is_grouped or base_name(name) in GROUPED)
+    """The last point of a series is no figure of the run."""
+    if name.startswith(WINDOW) or is_end_of_interval(name):
+        return False
+    return "/" not in name or base_name(name) in GROUPED
 
 
 def _rank(name: str) -> tuple[int, int, str]:
