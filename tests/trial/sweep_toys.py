@@ -27,6 +27,8 @@ from outrider.trial.book import Heading
 from outrider.trial.case import Case
 from outrider.trial.contender import Contender, OpenEngine
 from outrider.trial.halving import Halving
+from outrider.trial.observation import Measured
+from outrider.trial.plan import Batch
 from outrider.trial.side import OpenSide
 from outrider.trial.split import cases_of
 from outrider.trial.sums import Terms
@@ -37,6 +39,7 @@ from outrider.trial.sweep_folder import SweepFolder
 from outrider.trial.sweep_gauge import Gauge
 from outrider.trial.sweep_plan import in_order
 from outrider.trial.sweep_record import RungRecord
+from outrider.trial.sweep_seats import SweepSeats
 from outrider.trial.worker import Worker
 
 BEST = 4  # a round has a draft and one token more: up to that length they cost nothing
@@ -100,6 +103,8 @@ class SearchWorld:
     told: list[str] = field(default_factory=list)
     shown: list[RungRecord] = field(default_factory=list)
     opened: list[str] = field(default_factory=list)  # engines, in order
+    num_turns: int = 0
+    last_turn: int = -1  # what comes next is a signal
     cases: Sequence[Case] = field(default_factory=lambda: cases(2 * NUM_TUNING))
 
     def candidates(self, *lengths: int, **how: Any) -> list[Contender]:
@@ -134,7 +139,11 @@ class SearchWorld:
                 near_tie=0.5,
                 terms=Terms(cores=2),
                 folder=folder,
-                open_side=open_side or self.open_side,
+                seats=SweepSeats(
+                    open_side=open_side or self.open_side,
+                    clock=self.clock,
+                    tell=self.told.append,
+                ),
                 clock=self.clock,
                 tell=self.told.append,
             ),
@@ -154,6 +163,19 @@ class SearchWorld:
 
     def open_side(self, one: Contender) -> Worker:
         self.opened.append(one.name)
-        worker = Worker.open(one, timeout_s=1e6)
-        worker.clock = self.clock
+        worker = CountedWorker.open(one, timeout_s=1e6)
+        assert isinstance(worker, CountedWorker)
+        worker.clock, worker.world = self.clock, self
         return worker
+
+
+class CountedWorker(Worker):
+    """Tells its world of its turns, and stops in one as a signal would."""
+
+    world: SearchWorld
+
+    def decode(self, batch: Batch) -> Measured:
+        if self.world.num_turns == self.world.last_turn:
+            raise KeyboardInterrupt
+        self.world.num_turns += 1
+        return super().decode(batch)

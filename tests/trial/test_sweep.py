@@ -45,6 +45,8 @@ def test_the_best_length_is_found_registered_and_named(world: SearchWorld) -> No
     assert (found.decision, found.version, found.is_challenger) == (Decision.ADOPT, 1, True)
     sizes = [(len(rung.standings), rung.num_prompts) for rung in world.shown]
     assert sizes == [(8, 3), (4, 6), (2, 12)]
+    assert world.opened[0] == "plain"
+    assert world.opened.count("plain") == 1, "an engine stays open where it goes on"
 
     assert world.registry is not None
     (version,) = world.registry.versions()
@@ -95,36 +97,31 @@ def test_each_rung_adds_prompts_and_none_of_the_confirmation_part(world: SearchW
     assert len(list(world.folder.glob("rung-1.group-*"))) == 2
 
 
-class Stopping:
-    """Opens engines, until it is stopped at the `last` one, once, as by a signal."""
-
-    def __init__(self, world: SearchWorld, last: int) -> None:
-        self._world, self._last = world, last
-
-    def __call__(self, one: Contender) -> Side:
-        if len(self._world.opened) == self._last:
-            raise KeyboardInterrupt
-        return self._world.open_side(one)
+TURNS_OF_A_GROUP = 20  # four candidates and plain decoding, warmed up, on three prompts each
 
 
-@pytest.mark.parametrize("last", [7, 12, 17])  # in the second group of rung 1, in rung 2, in rung 3
+@pytest.mark.parametrize("last", [30, 50, 70])  # in rung 1's second group, in rung 2, in rung 3
 def test_a_stopped_search_goes_on_and_finds_what_an_undisturbed_one_does(
     world: SearchWorld, tmp_path: Path, last: int
 ) -> None:
     candidates = world.candidates(*LENGTHS)
+    world.last_turn = last
     with pytest.raises(KeyboardInterrupt):
-        world.sweep(candidates, open_side=Stopping(world, last)).run()
+        world.sweep(candidates).run()
     stopped = [run for run in world.tracker.runs if run.kind == "sweep"]
     assert [run.status for run in stopped] == [RunStatus.KILLED]
     measured = {path: path.read_bytes() for path in world.folder.rglob("turns.parquet")}
-    assert len(measured) == last // 5, "what the group under way had is lost, no other"
-    world.opened.clear()
+    assert len(measured) == last // TURNS_OF_A_GROUP, (
+        "what the group under way had is lost, no other"
+    )
+    world.num_turns, world.last_turn = 0, -1
 
     record = world.sweep(candidates).run()
     other = SearchWorld(tmp_path / "other")
     undisturbed = other.sweep(other.candidates(*LENGTHS)).run()
     assert outcome_of(record).recommended == outcome_of(undisturbed).recommended
-    assert len(world.opened) == len(other.opened) - 5 * len(measured), "each group once"
+    spared = TURNS_OF_A_GROUP * len(measured)
+    assert world.num_turns == other.num_turns - spared, "what was measured is not measured again"
     assert all(path.read_bytes() == was for path, was in measured.items())
 
     (parent,) = (run for run in world.tracker.runs if run.kind == "sweep")

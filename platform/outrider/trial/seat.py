@@ -108,15 +108,14 @@ def seated(
     open_side: OpenSide,
     clock: Clock,
     tell: Callable[[str], None],
-    take: Callable[[Seat], None] = Seat.open,
 ) -> Iterator[list[Seat]]:
-    """All of them in their seats, which `take` opens; left at the end."""
+    """All of them in their seats, open; left at the end."""
     with ExitStack() as opened:
         seats = []
         for contender in contenders:
             tell(f"opening {contender.name}")
             seat = Seat(contender=contender, open_side=open_side, clock=clock, tell=tell)
             opened.callback(seat.close)
-            take(seat)
+            seat.open()
             seats.append(seat)
         yield seats

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -50,7 +50,12 @@ class Sweep:
         return SweepRecord(identity=self.identity, progress=progress)
 
     def _go_on(self, progress: Progress) -> Progress:
-        with self.session(), terminate_as_exception(), self.book.opened(progress.run_id) as run:
+        with (
+            self.session(),
+            terminate_as_exception(),
+            self.book.opened(progress.run_id) as run,
+            closing(self.gauge.seats),
+        ):
             progress = replace(progress, run_id=run.run_id)
             self.folder.save(self.identity, progress)
             Book(run, {}).write_down(self.criteria)  # before the first request

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from outrider.core import Clock, Fault
+from outrider.core import Clock
 from outrider.telemetry import meters
 from outrider.trial.case import Case
 from outrider.trial.contender import Contender
@@ -16,11 +16,10 @@ from outrider.trial.measure import Course
 from outrider.trial.observation import Measured
 from outrider.trial.plan import Batch
 from outrider.trial.record import Figures
-from outrider.trial.seat import Seat, seated
-from outrider.trial.side import OpenSide
 from outrider.trial.sums import Terms
 from outrider.trial.sweep_folder import SweepFolder
 from outrider.trial.sweep_plan import groups, portions
+from outrider.trial.sweep_seats import SweepSeats
 
 Found = dict[str, tuple[Figures, ...]]
 """Candidate -> its figures against plain decoding, over all prompts that it has had."""
@@ -39,7 +38,7 @@ class Gauge:
     near_tie: float  # logits
     terms: Terms
     folder: SweepFolder
-    open_side: OpenSide
+    seats: SweepSeats
     clock: Clock
     tell: Callable[[str], None]
     _seen: dict[str, Measured] = field(default_factory=dict)  # with plain decoding's of its groups
@@ -71,14 +70,13 @@ class Gauge:
             self.tell(f"rung {rung.number + 1}: {line}")
 
         chosen = [one for one in self.candidates if one.name in names]
-        with seated([self.plain, *chosen], self.open_side, self.clock, tell, _take) as seats:
-            return Course(
-                seats=seats,
-                warmup=self.warmup,
-                near_tie=self.near_tie,
-                clock=self.clock,
-                tell=tell,
-            ).run([plan])
+        return Course(
+            seats=self.seats.taken([self.plain, *chosen]),
+            warmup=self.warmup,
+            near_tie=self.near_tie,
+            clock=self.clock,
+            tell=tell,
+        ).run([plan])
 
     def _pair(self, measured: Measured, name: str) -> Measured:
         """Of the candidate, and of the plain decoding that took turns with it."""
@@ -103,13 +101,3 @@ def score(found: Sequence[Figures]) -> Score:
         failure_ratio=whole.metrics[meters.FAILURE_RATIO.name],
         num_mismatches=int(whole.metrics.get(meters.NUM_MISMATCHES.name, 0)),
     )
-
-
-def _take(seat: Seat) -> None:
-    """A candidate that has no room, say, loses its requests: the search of the others goes on."""
-    try:
-        seat.open()
-    except Fault as fault:
-        if seat.contender.is_baseline:
-            raise
-        seat.tell(f"{fault}: its requests are lost")

@@ -11,9 +11,9 @@ from outrider.trial.case import Case
 from outrider.trial.contender import Contender
 from outrider.trial.plan import Batch, batches, mixed
 
-# Engines beside their plain decoding that are in memory together. Each holds weights and KV cache
-# of its own (0.7 to 1.2 GB for the default model): seven fit where 16 GB do, and in a larger group
-# the last would be farther from the plain turn that it is paired with.
+# Engines that are in memory beside their plain decoding. Each has weights, graph and KV cache in a
+# process of its own (1.1 GB for the default model): seven need 8 GB. In a larger group the last
+# would also be farther from the plain turn that it is paired with.
 MAX_OPEN = 6
 
 

@@ -10,11 +10,12 @@ if TYPE_CHECKING:
     from outrider.wiring.bulk_job import bulk, engine_recipe
     from outrider.wiring.comparison import compare
     from outrider.wiring.figures import bench
+    from outrider.wiring.search import sweep
     from outrider.wiring.server import serve
     from outrider.wiring.stores import tracker
     from outrider.wiring.trials import trial
 
-__all__ = ["bench", "bulk", "compare", "engine_recipe", "serve", "tracker", "trial"]
+__all__ = ["bench", "bulk", "compare", "engine_recipe", "serve", "sweep", "tracker", "trial"]
 
 HOMES = {
     "bench": "figures",
@@ -22,6 +23,7 @@ HOMES = {
     "compare": "comparison",
     "engine_recipe": "bulk_job",
     "serve": "server",
+    "sweep": "search",
     "tracker": "stores",
     "trial": "trials",
 }
