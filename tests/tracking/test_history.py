@@ -91,6 +91,28 @@ def test_a_run_that_is_not_there_is_named(history: History) -> None:
         assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize("is_memory", [True, False], ids=["memory", "mlflow"])
+def test_a_run_that_went_on_kept_its_params_and_tells_what_was_changed(
+    store_uri: str, tmp_path: Path, is_memory: bool
+) -> None:
+    memory = MemoryTracker()
+    mlflow = MlflowTracker(uri=store_uri, experiment="outrider", spool_dir=tmp_path / "spool")
+    tracker: Tracker = memory if is_memory else mlflow
+    first = tracker.start_run("search", "sweep", {"eta": 2, "rungs": 3})
+    first.close(RunStatus.KILLED)
+    again = tracker.resume_run(first.run_id, "search", "sweep", {"eta": 4, "rungs": 3, "new": 1})
+    again.close(RunStatus.FINISHED)
+    history: History = (
+        MemoryHistory(memory) if is_memory else MlflowHistory(uri=store_uri, experiment="outrider")
+    )
+    [run] = history.runs()
+    assert (run.run_id, run.status) == (first.run_id, "FINISHED")
+    assert run.params == {"eta": "2", "rungs": "3", "new": "1"}
+    assert run.tags["resumed.eta"] == "4"
+    assert "resumed.rungs" not in run.tags
+    assert tracker.resume_run("0" * 32, "other", "sweep", {}).run_id != first.run_id
+
+
 def test_reading_makes_no_store(tmp_path: Path) -> None:
     history = MlflowHistory(uri=sqlite_uri(tmp_path / "runs.db"), experiment="outrider")
     with pytest.raises(UserError, match="no runs yet"):

@@ -72,13 +72,14 @@ class Story:
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def story(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Story:
     folder = tmp_path_factory.mktemp("fresh store")
-    if request.param == "postgresql":
+    if request.param == "postgresql":  # each with a spool of its own, as on eight machines
         uri = request.getfixturevalue("postgres").uri("fresh")
+        spools = [folder / f"spool-{number}" for number in range(len(JOBS))]
     else:
         uri = sqlite_uri(folder / "outrider.db")
         (folder / "outrider.db.new").write_text("what a start that was shot left")
-    spool = folder / "spool"
-    started = [(ending, start(uri, spool)) for ending, _ in JOBS]
+        spools = [folder / "spool"] * len(JOBS)
+    started = [(ending, start(uri, spool)) for (ending, _), spool in zip(JOBS, spools, strict=True)]
     run_ids = [process.stdout.readline().split() for _, process in started]  # type: ignore[union-attr]
     num_running = sum(process.poll() is None for _, process in started)
     for ending, process in started:
@@ -88,7 +89,7 @@ def story(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         Job(ending, ids, process.communicate(None if ending in SIGNALS else "\n", START_S)[1])
         for (ending, process), ids in zip(started, run_ids, strict=True)
     ]
-    return Story(uri, spool, jobs, num_running)
+    return Story(uri, spools[0], jobs, num_running)
 
 
 def start(uri: str, spool: Path) -> subprocess.Popen[str]:
