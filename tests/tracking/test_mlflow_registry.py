@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from mlflow import MlflowClient
+from servers import MlflowServer
 
 from outrider.core import Fault
 from outrider.tracking.mlflow_client import MlflowConnection
@@ -85,34 +83,11 @@ def test_a_registry_that_is_away_is_a_fault_of_one_line(store_uri: str, tmp_path
 
 @pytest.fixture
 def server(store_uri: str, tmp_path: Path) -> Iterator[str]:
-    """A real MLflow server over the store."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port = listener.getsockname()[1]
-    words = [sys.executable, "-m", "mlflow", "server", "--port", str(port), "--workers", "1"]
-    words += ["--backend-store-uri", store_uri, "--artifacts-destination", str(tmp_path / "kept")]
-    log = (tmp_path / "server.log").open("w")
-    environ = {**os.environ, "MLFLOW_DISABLE_TELEMETRY": "true"}
-    process = subprocess.Popen(
-        words, cwd=tmp_path, env=environ, stdout=log, stderr=log, start_new_session=True
-    )
-    try:
-        wait_for(port, process)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        os.killpg(process.pid, 15)
-        process.wait(timeout=60)
-        log.close()
-
-
-def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
-    for _ in range(600):
-        assert process.poll() is None
-        with socket.socket() as door:
-            if door.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.1)
-    raise AssertionError("the server never came up")
+    """The address of a real MLflow server over the store."""
+    server = MlflowServer(tmp_path, store_uri)
+    server.start()
+    yield server.uri
+    server.kill()
 
 
 def test_machines_that_share_a_server_end_up_with_one_version(server: str, tmp_path: Path) -> None:
@@ -123,6 +98,9 @@ def test_machines_that_share_a_server_end_up_with_one_version(server: str, tmp_p
         made = list(pool.map(lambda registry: registry.register(RECORD, run_id=""), registries))
     assert {version.number for version in made} == {1}
     assert [version.number for version in registries[0].versions()] == [1]
+    client = MlflowClient(server)
+    mine = [client.get_experiment_by_name("outrider").experiment_id]
+    assert len(client.search_logged_models(mine)) == 1
     registries[1].give(Alias.CHAMPION, 1)
     found = registries[2].find(f"models:/{NAME}@champion")
     assert registries[2].record(found) == RECORD

@@ -78,6 +78,7 @@ def test_every_kind_of_job_decodes_as_it_was_registered(job: type, registered: R
     assert rebuilt.draft.drafter is DrafterKind.MODEL
     assert rebuilt.draft.model.source == f"path:{Path('small').absolute()}"
     assert rebuilt.tracking == own.tracking
+    assert rebuilt.release == "models:/outrider/1"  # the champion may be another one tomorrow
     release = registered.confirmed(made(rebuilt))
     assert release.fingerprint == registered.record.fingerprint
     assert release.run_tags["release.version"] == "1"

@@ -21,6 +21,7 @@ from outrider.tracking.release_record import ReleaseRecord
 from outrider.tracking.store_uri import is_served, redacted
 
 FINGERPRINT_TAG = "fingerprint"
+MODEL_TAG = "logged_model"
 MODEL_TYPE = "outrider-release"
 RECORD = "release.json"
 CONFIG = "config.yaml"
@@ -80,11 +81,12 @@ class MlflowRegistry:
         if not found:
             made = self._make(client, record, run_id)
             found = self._with_fingerprint(client, record.fingerprint)
-            if found[0].number != made:
-                client.delete_model_version(NAME, str(made))
+            if found[0].number != int(made.version):
+                client.delete_model_version(NAME, made.version)
+                client.delete_logged_model(made.tags[MODEL_TAG])
         return found[0]
 
-    def _make(self, client: Any, record: ReleaseRecord, run_id: str) -> int:
+    def _make(self, client: Any, record: ReleaseRecord, run_id: str) -> Any:
         _make_registered_model(client)
         model = client.create_logged_model(
             self._connection.experiment_id,
@@ -99,14 +101,13 @@ class MlflowRegistry:
         client.finalize_logged_model(model.model_id, "READY")
         # Given the id of a model without a run, a database store would ask MLflow's global store.
         is_known = bool(run_id) or is_served(self._connection.uri)
-        made = client.create_model_version(
+        return client.create_model_version(
             NAME,
             source=model.artifact_location,
             run_id=run_id or None,
-            tags=_tags(record) | {"logged_model": model.model_id},
+            tags=_tags(record) | {MODEL_TAG: model.model_id},
             model_id=model.model_id if is_known else None,
         )
-        return int(made.version)
 
     def _with_fingerprint(self, client: Any, fingerprint: str) -> Sequence[Version]:
         """Oldest first: the first one counts."""

@@ -41,6 +41,7 @@ class Registered:
     def rebuilt(self, job: JobT, given: Collection[str]) -> JobT:
         """`job` with the recorded sections; resources that the user gave stay as given.
 
+        An alias becomes the version that it means now, so that what is written down lasts.
         Raises UserError where this engine is another one than the release's.
         """
         self._check_engine()
@@ -50,7 +51,7 @@ class Registered:
             config[section][name] = plain(getattr(getattr(job, section), name))
         hints = typing.get_type_hints(type(job))
         parts: dict[str, Any] = {name: typed(hints[name], config[name], name) for name in SECTIONS}
-        made = replace(job, **parts)
+        made = replace(job, release=self.version.uri, **parts)
         validate(made)
         return made
 
