@@ -109,7 +109,6 @@ MEMORY_RATIO = Meter("memory_ratio", "1", "peak_memory_bytes / plain decoding's.
 
 ACTIVE_S = Meter("active_s", "seconds", "A row's even share of its rounds' seconds, summed.")
 DURATION_S = Meter("duration_s", "seconds", "Wall clock of the job; of a server, since ready.")
-LOAD_S = Meter("load_s", "seconds", "Loading and compiling the models.")
 FIRST_TOKEN_S = Meter("first_token_s", "seconds", "From submitting a request to its first token.")
 INTER_TOKEN_S = Meter("inter_token_s", "seconds", "A request's mean from token to token.")
 TOTAL_S = Meter("total_s", "seconds", "From submitting a request to its end.")
