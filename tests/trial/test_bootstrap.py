@@ -45,13 +45,26 @@ def test_more_confidence_is_a_wider_interval_around_the_narrower() -> None:
 
 def test_a_quantile_that_is_twice_theirs_in_every_pair_is_twice_surely() -> None:
     theirs = RNG.uniform(0.1, 2.0, size=60)
-    found = ratio_of_quantiles(2 * theirs, theirs, 0.95, 0.95)
+    found = ratio_of_quantiles(2 * theirs[:, None], theirs[:, None], 0.95, 0.95)
     assert found is not None
     assert (found.low, found.value, found.high) == pytest.approx((2.0, 2.0, 2.0))
+
+
+def test_repeats_of_a_prompt_make_no_interval_narrower() -> None:
+    ours, theirs = RNG.uniform(0.5, 2.0, size=(2, 12, 1))
+    once = ratio_of_quantiles(ours, theirs, 0.5, 0.95)
+    often = ratio_of_quantiles(ours.repeat(5, axis=1), theirs.repeat(5, axis=1), 0.5, 0.95)
+    assert once is not None
+    assert often is not None
+    assert often.num_pairs == 12
+    assert often.high - often.low > 0.9 * (once.high - once.low)
+    gaps = np.full((12, 2), np.nan)
+    padded = [np.hstack([side, gaps]) for side in (ours, theirs)]
+    assert ratio_of_quantiles(padded[0], padded[1], 0.5, 0.95) == once
 
 
 def test_no_pairs_or_no_tokens_have_no_ratio() -> None:
     none, zero = np.zeros((0, 2)), np.array([[0.0, 1.0]])
     assert ratio_of_rates(none, none, 0.95) is None
     assert ratio_of_rates(zero, zero, 0.95) is None
-    assert ratio_of_quantiles(none[:, 0], none[:, 0], 0.95, 0.95) is None
+    assert ratio_of_quantiles(none, none, 0.95, 0.95) is None

@@ -111,6 +111,20 @@ def test_each_group_has_its_own_requests() -> None:
     assert ("x", "prompt:long") not in found
 
 
+def test_a_prompt_that_was_decoded_again_is_no_further_pair() -> None:
+    one = world(8)
+    again = [
+        replace(o, batch=o.batch + 8, case=f"{o.case}#2", emitted=o.emitted + o.batch)
+        for o in one.observations
+    ]
+    turns = [replace(turn, batch=turn.batch + 8) for turn in one.turns]
+    figures_ = told(Measured(observations=(*one.observations, *again), turns=(*one.turns, *turns)))
+    chat = figures_["x", "chat"]
+    assert chat.metrics["num_requests"] == 16
+    assert chat.ratios["speedup_ratio"].num_pairs == 8
+    assert {ratio.num_pairs for ratio in figures_["x", ""].ratios.values()} == {8}
+
+
 def test_tokens_of_failed_requests_are_of_no_use() -> None:
     whole = world(4)
     broken = [

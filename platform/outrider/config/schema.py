@@ -285,7 +285,7 @@ class TrialSettings:
     part: Part = Part.TUNING
     confirmation_share: float = 0.5  # of each kind's prompts, chosen by a hash of their ids
     in_flight: tuple[int, ...] = (1, 8)  # requests at a time
-    num_passes: int = 1  # times that every prompt is decoded by every release
+    num_passes: int = 1  # times that every prompt is decoded; more where 8 turns need it
     answer_tokens: int = 128  # most tokens of an answer
     cores: int = 0  # threads of one engine; 0: every core the process may use
     timeout_s: float = 300.0  # seconds after which a request is cancelled and has failed

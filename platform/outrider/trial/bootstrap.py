@@ -41,15 +41,23 @@ def ratio_of_rates(ours: Array, theirs: Array, confidence: float) -> Ratio | Non
 def ratio_of_quantiles(
     ours: Array, theirs: Array, quantile: float, confidence: float
 ) -> Ratio | None:
-    """A quantile over the same of the others'. `ours`, `theirs`: [pairs] seconds."""
-    num_pairs = len(ours)
-    if num_pairs == 0:
+    """A quantile over the same of the others'. `ours`, `theirs`: [prompts, repeats] seconds.
+
+    Prompts are drawn with all their repeats: answers to one prompt are no news of others. NaN
+    where a prompt came less often than others.
+    """
+    num_prompts = len(ours)
+    if num_prompts == 0:
         return None
-    picks = np.random.default_rng(SEED).integers(0, num_pairs, size=(NUM_RESAMPLES, num_pairs))
-    drawn = [np.quantile(side[picks], quantile, axis=1) for side in (ours, theirs)]
-    seen = [np.quantile(side, quantile) for side in (ours, theirs)]
+    rng = np.random.default_rng(SEED)
+    picks = rng.integers(0, num_prompts, size=(NUM_RESAMPLES, num_prompts))
+    drawn = [
+        np.nanquantile(side[picks].reshape(NUM_RESAMPLES, -1), quantile, axis=1)
+        for side in (ours, theirs)
+    ]
+    seen = [np.nanquantile(side, quantile) for side in (ours, theirs)]
     with np.errstate(divide="ignore", invalid="ignore"):
-        return _ratio(float(seen[0] / seen[1]), drawn[0] / drawn[1], num_pairs, confidence)
+        return _ratio(float(seen[0] / seen[1]), drawn[0] / drawn[1], num_prompts, confidence)
 
 
 def _over(ours: Array, theirs: Array) -> Array:

@@ -1,12 +1,13 @@
 """From what was seen to figures, by contender, number in flight and group. Pure.
 
 Overall speed is that of turns, which had the machine to themselves; a group's is that of its
-requests, each with its even share of its rounds' seconds.
+requests, each with its even share of its rounds' seconds. Pairs are turns, or else prompts: one
+that was decoded more than once is one pair.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +28,7 @@ LATENCIES: Mapping[meters.Meter, Callable[[Observation], float | None]] = {
 }
 
 Pairs = list[tuple[Observation, Observation]]  # ours, theirs: both full answers
+Rate = tuple[float, float]  # tokens, seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +97,26 @@ def _ratios(group: str, cell: Cell, base: Cell, confidence: float) -> Iterator[t
 
 
 def _speedup(group: str, cell: Cell, base: Cell, pairs: Pairs, confidence: float) -> Ratio | None:
-    if group == ALL:
-        theirs = {turn.batch: turn for turn in base.turns}
-        turns = [(turn, theirs[turn.batch]) for turn in cell.turns if turn.batch in theirs]
-        rates = [((a.emitted, a.seconds), (b.emitted, b.seconds)) for a, b in turns]
-    else:
-        rates = [((a.emitted, a.active_s), (b.emitted, b.active_s)) for a, b in pairs]
+    rates = _turn_rates(cell, base) if group == ALL else [_rates(p) for p in _by_prompt(pairs)]
     table = np.array(rates, dtype=np.float64).reshape(-1, 2, 2)  # [pairs, side, (tokens, seconds)]
     return ratio_of_rates(table[:, 0], table[:, 1], confidence)
+
+
+def _turn_rates(cell: Cell, base: Cell) -> list[tuple[Rate, Rate]]:
+    """By turn; one at a time, a turn is a prompt's, and a prompt's turns are one pair."""
+    prompts = {seen.batch: _prompt(seen) for seen in cell.observations if seen.in_flight == 1}
+    theirs = {turn.batch: turn for turn in base.turns}
+    found: dict[str | int, list[tuple[Turn, Turn]]] = {}
+    for turn in cell.turns:
+        if turn.batch in theirs:
+            unit = prompts.get(turn.batch, turn.batch)
+            found.setdefault(unit, []).append((turn, theirs[turn.batch]))
+    return [(_sum_of(a for a, _ in same), _sum_of(b for _, b in same)) for same in found.values()]
+
+
+def _sum_of(turns: Iterable[Turn]) -> Rate:
+    told = [(turn.emitted, turn.seconds) for turn in turns]
+    return sum(emitted for emitted, _ in told), sum(seconds for _, seconds in told)
 
 
 def _pairs(ours: Sequence[Observation], theirs: Sequence[Observation]) -> Pairs:
@@ -114,12 +128,38 @@ def _pairs(ours: Sequence[Observation], theirs: Sequence[Observation]) -> Pairs:
     ]
 
 
+def _by_prompt(pairs: Pairs) -> list[Pairs]:
+    """Pairs of one prompt together, whatever batch they were in: `name#2` is `name` again."""
+    found: dict[str, Pairs] = {}
+    for pair in pairs:
+        found.setdefault(_prompt(pair[0]), []).append(pair)
+    return list(found.values())
+
+
+def _prompt(seen: Observation) -> str:
+    return seen.case.partition("#")[0]
+
+
+def _rates(pairs: Pairs) -> tuple[Rate, Rate]:
+    ours, theirs = zip(*pairs, strict=True)
+    return _sums(ours), _sums(theirs)
+
+
+def _sums(seen: Sequence[Observation]) -> Rate:
+    return sum(one.emitted for one in seen), sum(one.active_s for one in seen)
+
+
 def _both(pairs: Pairs, latency: Callable[[Observation], float | None]) -> tuple[Array, Array]:
-    """[pairs] each, of pairs in which both have it."""
-    told = [(latency(ours), latency(theirs)) for ours, theirs in pairs]
-    table = np.array([pair for pair in told if None not in pair], dtype=np.float64)
-    table = table.reshape(-1, 2)
-    return table[:, 0], table[:, 1]
+    """[prompts, repeats] each, of pairs in which both have it; NaN where there is no repeat."""
+    rows = []
+    for same in _by_prompt(pairs):
+        told = [(latency(ours), latency(theirs)) for ours, theirs in same]
+        rows.append([pair for pair in told if None not in pair])
+    rows = [row for row in rows if row]
+    table = np.full((len(rows), max(map(len, rows), default=0), 2), np.nan)
+    for index, row in enumerate(rows):
+        table[index, : len(row)] = row
+    return table[..., 0], table[..., 1]
 
 
 def _against(
