@@ -98,6 +98,13 @@ def test_surely_slower_ones_and_failing_ones_are_dropped_at_once() -> None:
     assert list(fates.values()) == [Fate.FAILED, Fate.SLOWER, Fate.KEPT, Fate.FAILED, Fate.KEPT]
 
 
+def test_a_few_pairs_drop_nobody_by_themselves() -> None:
+    rules = Halving(keep_ratio=0.5, first_prompts=3, all_prompts=24)
+    few = Score(speedup=Ratio(value=0.9, low=0.8, high=0.99, num_pairs=3))
+    fates = rules.fates(rules.first(("a", "b")), {"a": few, "b": few})
+    assert fates == {"a": Fate.KEPT, "b": Fate.BEHIND}
+
+
 def test_no_gain_on_all_prompts_is_plain_decoding() -> None:
     rules = Halving(keep_ratio=0.5, first_prompts=6, all_prompts=24)
     scores = {"a": score(1.0), "b": score(0.97)}

@@ -171,7 +171,7 @@ def test_a_folder_is_held_by_one_search_and_is_not_one_of_other_files(world: Sea
 
 def test_plain_decoding_wins_where_all_lose(world: SearchWorld) -> None:
     costly = world.candidates(1, 2, 3, cost=lambda rows, tokens: 0.01 * tokens**2)
-    record = world.sweep(costly).run()
+    record = world.sweep(costly, first_prompts=6).run()
     found = outcome_of(record)
     assert (found.recommended, found.speedup, found.version) == ("plain", None, None)
     assert {one.fate for one in world.shown[0].standings} == {Fate.SLOWER}

@@ -4,7 +4,7 @@ After Jamieson and Talwalkar, "Non-stochastic best arm identification" (2016): a
 few prompts, a share of them on more, until the prompts are used up.
 
 1. Whose requests fail is dropped. So is whoever is slower than plain decoding with its whole
-   interval: more prompts would only cost more.
+   interval, if that is of enough pairs: more prompts would only cost more.
 2. Of the others a share `keep_ratio` goes on, the fastest first; at least one, and fewer than
    there were. Equal ones stay in the order given, the simpler first.
 3. The next rung has 1 / `keep_ratio` times as many prompts. One that is left alone goes to all of
@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from outrider.trial.record import Ratio
+
+MIN_PAIRS = 6  # a bootstrap of fewer covers far less than it says: nobody is dropped on it alone
 
 
 class Fate(StrEnum):
@@ -90,7 +92,7 @@ class Halving:
         """Without a look at the others."""
         if score.speedup is None or score.failure_ratio > self.max_failure_ratio:
             return Fate.FAILED
-        if score.speedup.high < 1.0:
+        if score.speedup.high < 1.0 and score.speedup.num_pairs >= MIN_PAIRS:
             return Fate.SLOWER
         return Fate.NO_GAIN if is_last and score.speedup.value <= 1.0 else Fate.KEPT
 

@@ -14,6 +14,7 @@ from outrider.trial.halving import Fate
 from outrider.trial.record import Ratio
 from outrider.trial.sweep_record import Outcome, RungRecord, Standing
 
+WIDTH = 100  # columns that the tables need
 NAME_WIDTH = 42
 NOTHING = "-"
 WHY = {

@@ -5,15 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from rich.console import Console
 
 from outrider.config.folders import Folders
 from outrider.config.overridden import overridden
-from outrider.config.schema import DraftSettings, ModelSettings
+from outrider.config.schema import (
+    BenchJob,
+    BulkJob,
+    DraftSettings,
+    ModelSettings,
+    ServeJob,
+    SweepJob,
+)
 from outrider.models import ModelFiles, pinned, resolve
 from outrider.tracking.rebuild import JobT, Registered, check_words
 from outrider.wiring.stores import registry
+
+PinnedT = TypeVar("PinnedT", BulkJob, ServeJob, BenchJob, SweepJob)
 
 
 def fetch(
@@ -45,7 +55,7 @@ def as_registered(settings: JobT, words: Sequence[str]) -> tuple[JobT, Registere
     return with_pinned_sources(registered.rebuilt(settings, given)), registered
 
 
-def with_pinned_sources(settings: JobT) -> JobT:
+def with_pinned_sources(settings: PinnedT) -> PinnedT:
     """An alias in a source becomes the version that it means now, for every process of the job."""
     model, draft = settings.model, settings.draft
     if draft.model is not None:

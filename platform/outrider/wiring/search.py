@@ -31,9 +31,10 @@ from outrider.trial.sweep_gauge import Gauge
 from outrider.trial.sweep_identity import heading_of, identity_of
 from outrider.trial.sweep_plan import distinct, in_order
 from outrider.trial.sweep_record import RungRecord
-from outrider.trial.sweep_screen import SweepScreen
+from outrider.trial.sweep_screen import WIDTH, SweepScreen
 from outrider.trial.sweep_seats import SweepSeats
 from outrider.wiring.contenders import ContenderMaker
+from outrider.wiring.parts import with_pinned_sources
 from outrider.wiring.stores import REPOSITORY, registry, tracker
 
 NAME = "sweep"  # of the command, as of its file in `conf/`
@@ -47,8 +48,11 @@ def sweep(settings: SweepJob, words: Sequence[str]) -> int:
         notices.print(line, highlight=False, markup=False, style="dim", soft_wrap=True)
 
     given = overridden(SweepJob, Folders().groups(NAME), words)
+    console = Console()
+    if not console.is_terminal:  # a file or a pipe takes lines of any length
+        console.width = max(WIDTH, console.width)
     screen = SweepScreen(
-        Console(), settings.sweep.in_flight, lambda outcome: confirm_command(outcome, given)
+        console, settings.sweep.in_flight, lambda outcome: confirm_command(outcome, given)
     )
     made = make_sweep(settings, words, given, screen.rung, tell)
     progress = made.run().progress
@@ -74,6 +78,7 @@ def make_sweep(
     from outrider.trial.arena import ActorSide
 
     check_heard(given)
+    settings = with_pinned_sources(settings)
     chosen, folder = settings.trial, SweepFolder(Path(settings.sweep.folder))
     evaluation = read_evaluation(Path(chosen.evaluation), answer_tokens=chosen.answer_tokens)
     warmup = read_evaluation(Path(chosen.warmup), answer_tokens=chosen.answer_tokens)
@@ -152,7 +157,7 @@ def lineup(
     groups = Folders().groups(NAME)
 
     def compose(own: Sequence[str]) -> SweepJob:
-        return load(SweepJob, NAME, [*words, *own])
+        return with_pinned_sources(load(SweepJob, NAME, [*words, *own]))
 
     found = combinations(settings.sweep.axes, groups, settings, compose)
     maker = ContenderMaker(
