@@ -1,0 +1,175 @@
+"""What must hold between the values of a section, beyond their ranges."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from outrider.config.schema import (
+    BenchJob,
+    BreakerSettings,
+    BulkSettings,
+    CompareAction,
+    CompareSettings,
+    DrafterKind,
+    DraftSettings,
+    Dtype,
+    EngineSettings,
+    ModelSettings,
+    NgramSettings,
+    Part,
+    RuntimeKind,
+    SamplingSettings,
+    ServeJob,
+    ServingSettings,
+    SweepJob,
+    SweepSettings,
+)
+
+
+def _model(settings: ModelSettings) -> Iterator[tuple[str, str]]:
+    kind, _, rest = settings.source.partition(":")
+    if kind not in SOURCES or not rest:
+        expected = ", ".join(f"{name}:..." for name in SOURCES)
+        yield "source", f"expected one of {expected}, got {settings.source!r}"
+
+    if settings.dtype is Dtype.FLOAT64 and settings.runtime is RuntimeKind.OPENVINO:
+        yield "dtype", "float64 runs on torch only: give runtime=torch, or float32"
+
+
+SOURCES = ("hub", "path", "wheel", "mlflow")
+
+
+def _draft(settings: DraftSettings) -> Iterator[tuple[str, str]]:
+    needs_model = settings.drafter in (DrafterKind.MODEL, DrafterKind.COMPOSITE)
+    if needs_model and settings.model is None:
+        kind = settings.drafter.value
+        yield "model", f"drafter {kind} needs one: give draft={kind} and draft.model.source=..."
+
+
+def _ngram(settings: NgramSettings) -> Iterator[tuple[str, str]]:
+    if settings.min_match > settings.max_match:
+        yield "min_match", f"must be at most max_match ({settings.max_match})"
+
+
+def _breaker(settings: BreakerSettings) -> Iterator[tuple[str, str]]:
+    if settings.first_wait_rounds > settings.max_wait_rounds:
+        yield "first_wait_rounds", f"must be at most max_wait_rounds ({settings.max_wait_rounds})"
+
+
+def _engine(settings: EngineSettings) -> Iterator[tuple[str, str]]:
+    if settings.max_round_tokens < settings.max_rows:
+        yield "max_round_tokens", f"must be at least max_rows ({settings.max_rows})"
+
+
+def _sampling(settings: SamplingSettings) -> Iterator[tuple[str, str]]:
+    if settings.min_tokens > settings.max_tokens:
+        yield "min_tokens", f"must be at most max_tokens ({settings.max_tokens})"
+
+
+def _bulk(settings: BulkSettings) -> Iterator[tuple[str, str]]:
+    for name in ("input", "job_dir"):
+        if not getattr(settings, name).strip():
+            yield name, "must not be empty"
+
+
+def _serving(settings: ServingSettings) -> Iterator[tuple[str, str]]:
+    if not RELEASE.fullmatch(settings.name):
+        yield "name", f"letters, digits, - and _ only, got {settings.name!r}"
+    if not settings.host.strip():
+        yield "host", "must not be empty"
+    elif not is_loopback(settings.host):
+        yield from _exposed(settings)
+    if 0 < settings.max_replicas < settings.num_replicas:
+        yield "max_replicas", f"must be 0 or at least num_replicas ({settings.num_replicas})"
+
+
+RELEASE = re.compile(r"[A-Za-z0-9_-]{1,63}")
+
+
+def _exposed(settings: ServingSettings) -> Iterator[tuple[str, str]]:
+    """Who can be reached by strangers asks for keys."""
+    reached = f"{settings.host} can be reached from outside"
+    if not settings.keys_file:
+        yield (
+            "host",
+            f"{reached}: give serving.keys_file, a file with one API key a line, or use 127.0.0.1",
+        )
+    if not settings.admin_keys_file:
+        yield (
+            "host",
+            f"{reached}: give serving.admin_keys_file too; /admin changes how replicas decode",
+        )
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _compare(settings: CompareSettings) -> Iterator[tuple[str, str]]:
+    if settings.action is CompareAction.DIFF and len(settings.releases) != NUM_COMPARED:
+        example = "releases=[models:/outrider/1,models:/outrider@champion]"
+        yield "releases", f"action=diff compares two, got {len(settings.releases)}: {example}"
+    for kind in settings.kinds:
+        if kind not in RUN_KINDS:
+            yield "kinds", f"expected some of {', '.join(RUN_KINDS)}, got {kind!r}"
+    if not settings.kinds:
+        yield "kinds", f"expected some of {', '.join(RUN_KINDS)}"
+    for name in ("sort", "out"):
+        if not getattr(settings, name).strip():
+            yield name, "must not be empty"
+
+
+RUN_KINDS = ("contender", "bulk", "serve", "sweep", "bench")
+NUM_COMPARED = 2
+
+
+def _sweep(settings: SweepSettings) -> Iterator[tuple[str, str]]:
+    if not settings.folder.strip():
+        yield "folder", "must not be empty"
+    if settings.keep_ratio >= 1:
+        yield "keep_ratio", f"must be below 1, got {settings.keep_ratio:g}"
+
+
+def _sweep_job(settings: SweepJob) -> Iterator[tuple[str, str]]:
+    most, rows = settings.sweep.in_flight, settings.engine.max_rows
+    if most > rows:
+        yield (
+            "sweep.in_flight",
+            f"{most} is more than the rows decoded together: give engine.max_rows={most} too",
+        )
+
+
+def _bench(settings: BenchJob) -> Iterator[tuple[str, str]]:
+    if settings.trial.part is Part.CONFIRMATION and not settings.trial.releases:
+        yield "trial.part", "confirmation needs releases to confirm: give releases=[...]"
+
+
+def _serve(settings: ServeJob) -> Iterator[tuple[str, str]]:
+    if settings.engine.trace:
+        yield "engine.trace", "rounds are traced in bulk jobs only: leave it false"
+    for name in ("export_dir", "export_image", "export_memory"):
+        if not getattr(settings, name).strip():
+            yield name, "must not be empty"
+
+
+RELATIONS: dict[type, Callable[[Any], Iterator[tuple[str, str]]]] = {
+    ModelSettings: _model,
+    DraftSettings: _draft,
+    NgramSettings: _ngram,
+    BreakerSettings: _breaker,
+    EngineSettings: _engine,
+    SamplingSettings: _sampling,
+    BulkSettings: _bulk,
+    ServingSettings: _serving,
+    ServeJob: _serve,
+    CompareSettings: _compare,
+    SweepSettings: _sweep,
+    SweepJob: _sweep_job,
+    BenchJob: _bench,
+}

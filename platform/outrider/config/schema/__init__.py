@@ -1,0 +1,56 @@
+"""Typed, frozen settings. Plain dataclasses: neither Hydra nor OmegaConf is met here.
+
+Every field here has a key of the same name in `conf/`, with a comment that gives its unit.
+"""
+
+from outrider.config.schema.bench import BenchJob, BenchSettings, BenchTarget
+from outrider.config.schema.bulk import Baseline, BulkJob, BulkSettings
+from outrider.config.schema.compare import CompareAction, CompareJob, CompareSettings
+from outrider.config.schema.draft import (
+    BreakerSettings,
+    DrafterKind,
+    DraftLengthSettings,
+    DraftSettings,
+    LengthPolicy,
+    NgramSettings,
+)
+from outrider.config.schema.engine import EngineSettings, RuleKind, SamplingSettings
+from outrider.config.schema.model import Dtype, ModelSettings, RuntimeKind
+from outrider.config.schema.serving import ServeAction, ServeJob, ServingSettings
+from outrider.config.schema.sweep import SweepJob, SweepSettings
+from outrider.config.schema.tracking import Accepted, TrackingSettings
+from outrider.config.schema.trial import CriteriaSettings, Part, TrialSettings
+
+__all__ = [
+    "Accepted",
+    "Baseline",
+    "BenchJob",
+    "BenchSettings",
+    "BenchTarget",
+    "BreakerSettings",
+    "BulkJob",
+    "BulkSettings",
+    "CompareAction",
+    "CompareJob",
+    "CompareSettings",
+    "CriteriaSettings",
+    "DraftLengthSettings",
+    "DraftSettings",
+    "DrafterKind",
+    "Dtype",
+    "EngineSettings",
+    "LengthPolicy",
+    "ModelSettings",
+    "NgramSettings",
+    "Part",
+    "RuleKind",
+    "RuntimeKind",
+    "SamplingSettings",
+    "ServeAction",
+    "ServeJob",
+    "ServingSettings",
+    "SweepJob",
+    "SweepSettings",
+    "TrackingSettings",
+    "TrialSettings",
+]

@@ -1,0 +1,64 @@
+"""Live serving."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from outrider.config.schema.draft import DraftSettings
+from outrider.config.schema.engine import EngineSettings, SamplingSettings
+from outrider.config.schema.model import ModelSettings
+from outrider.config.schema.tracking import Accepted, TrackingSettings
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServingSettings:
+    """One gateway and one release behind it (`outrider.serving`)."""
+
+    name: str = "main"  # of the release, as clients and headers see it: letters, digits, - and _
+    host: str = "127.0.0.1"  # address to listen on; another than loopback needs keys_file
+    port: int = 8000
+    keys_file: str = ""  # file with one API key a line; empty: no keys, loopback only
+    admin_keys_file: str = ""  # the same for /admin; empty: /admin answers on loopback only
+    num_replicas: int = 1  # engines at the start, and the least that are kept
+    max_replicas: int = 0  # most engines under load; 0: num_replicas
+    cpus_per_replica: int = 0  # cores (Ray CPUs and threads) of one; 0: every core / most replicas
+    target_load_tokens: int = 2048  # queued tokens a replica should have; more: another replica
+    max_queue: int = 64  # requests waiting for a row of a replica; one more is a 429
+    max_request_bytes: int = 1_000_000  # a larger body is a 413
+    max_choices: int = 16  # largest n, and most prompts in one request
+    deadline_s: float = 600.0  # longest a request may take, and what a drain waits for
+    health_period_s: float = 5.0  # between health checks of a replica
+    stall_s: float = 60.0  # a replica whose decode thread stands still so long is replaced
+    affinity_tokens: int = 64  # prompt characters / 4 that choose a replica by prefix; 0: off
+    affinity_slack: int = 4  # requests that the replica of the prefix may be ahead of the least
+    log_dir: str = ""  # folder of the request log (Parquet); empty: runs/requests under the home
+    log_requests: bool = True
+    log_prompts: bool = False  # also write prompts and answers
+    log_rows: int = 1000  # requests of one Parquet file
+    log_period_s: float = 60.0  # longest a request waits to be written
+
+
+class ServeAction(Enum):
+    """What jobs/serve.py does."""
+
+    RUN = "run"  # serve until Ctrl-C
+    EXPORT = "export"  # write a Serve config and a KubeRay manifest
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServeJob:
+    """Root of `conf/serve.yaml`."""
+
+    model: ModelSettings
+    engine: EngineSettings
+    draft: DraftSettings
+    sampling: SamplingSettings
+    tracking: TrackingSettings
+    serving: ServingSettings
+    release: str = ""  # models:/outrider@champion | models:/outrider/3: decode as it was registered
+    accept: tuple[Accepted, ...] = ()  # what of that release may differ here: lock
+    action: ServeAction = ServeAction.RUN
+    export_dir: str = "runs/export"  # folder for action=export
+    export_image: str = "outrider:latest"  # image with this project and Ray, for KubeRay
+    export_memory: str = "8Gi"  # of a pod
