@@ -23,7 +23,7 @@ from outrider.bench.workload import Prompt, load_workload, repeated
 from outrider.config.schema import BreakerSettings, DraftSettings, EngineSettings
 from outrider.core import UserError
 from outrider.engine.drafters import DraftRow
-from outrider.testing import LetterTokenizer, ManualClock, ScriptedModel
+from outrider.testing import LetterTokenizer, ManualClock, MemoryTracker, ScriptedModel
 
 PROMPTS = [
     Prompt(f"{kind}{i}", kind, tuple((i + j) % 4 for j in range(3 + i)))
@@ -75,7 +75,9 @@ def test_every_experiment_gives_its_figures_and_the_file_holds_them(tmp_path: Pa
     told: list[str] = []
     screen = io.StringIO()
     out = tmp_path / "runs" / "figures.json"
-    figures = run(workbench(told), EXPERIMENTS, (), out, Console(file=screen, width=120))
+    record = MemoryTracker().start_run("figures", "figures", {})
+    screened = Console(file=screen, width=120)
+    figures = run(workbench(told), EXPERIMENTS, (), out, screened, record)
     by_name = {figure.name: figure for figure in figures}
     assert len(by_name) == len(figures) == 14
     written = json.loads(out.read_text())
@@ -88,6 +90,8 @@ def test_every_experiment_gives_its_figures_and_the_file_holds_them(tmp_path: Pa
     assert by_name["plain_against_transformers_1"].value == pytest.approx(0.3 / 0.103, rel=0.05)
     assert by_name["wrong_drafter_rounds"].value < 0.05
     assert told
+    assert record.final == {f"figure.{figure.name}": figure.value for figure in figures}
+    assert json.loads(record.artifacts["figures.json"]) == written
 
 
 def test_experiments_can_be_chosen_and_a_wrong_name_lists_them() -> None:

@@ -11,6 +11,7 @@ from rich.console import Console
 from outrider.bench.figure import Figure
 from outrider.bench.report import print_figures, write_figures
 from outrider.core import UserError
+from outrider.tracking.tracker import NoRun, Run
 
 B = TypeVar("B")  # what the experiments work with
 
@@ -21,12 +22,19 @@ def run(
     only: Sequence[str],
     out: Path,
     console: Console,
+    record: Run | None = None,
 ) -> list[Figure]:
-    """Measure the experiments named in `only` (none named: all). The file grows as they end."""
+    """Measure the experiments named in `only` (none named: all). File and record grow as they
+    end.
+    """
+    record = record or NoRun()
     figures: list[Figure] = []
     for name in chosen(only, experiments):
-        figures += experiments[name](bench)
+        measured = experiments[name](bench)
+        figures += measured
         write_figures(figures, out)
+        record.log_final({f"figure.{each.name}": each.value for each in measured})
+    record.log_artifact(out)
     print_figures(figures, console)
     console.print(f"written to {out}")
     return figures

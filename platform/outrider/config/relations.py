@@ -125,7 +125,7 @@ def _compare(settings: CompareSettings) -> Iterator[tuple[str, str]]:
             yield name, "must not be empty"
 
 
-RUN_KINDS = ("contender", "bulk", "serve", "sweep", "bench")
+RUN_KINDS = ("contender", "bulk", "serve", "sweep", "bench", "figures")
 NUM_COMPARED = 2
 
 

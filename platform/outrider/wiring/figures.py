@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from outrider.bench.experiments import EXPERIMENTS
+from outrider.bench.figure import Figure
 from outrider.bench.http_bench import HttpBench
 from outrider.bench.http_experiments import HTTP_EXPERIMENTS
 from outrider.bench.http_server import Serving
@@ -19,45 +20,68 @@ from outrider.bench.workbench import Workbench
 from outrider.bench.workload import load_workload, one_of_each_kind
 from outrider.cluster.cores import num_cores
 from outrider.config.schema import BenchJob, BenchTarget
+from outrider.config.typed import plain
 from outrider.core import SystemClock
 from outrider.engine.language_model import LanguageModel
 from outrider.engine.runtimes.loading import TORCH_DTYPES, load_module
 from outrider.models import HfTokenizer, default_cache_dir, resolve
 from outrider.recipe import EngineRecipe, open_language_model
+from outrider.tracking.lifecycle import closing
 from outrider.tracking.provenance import collect, hardware
-from outrider.tracking.release import make_release
+from outrider.tracking.release import Release, make_release
+from outrider.tracking.tracker import Run
 from outrider.wiring.parts import as_registered, fetch
-from outrider.wiring.stores import REPOSITORY, RUNS
+from outrider.wiring.stores import REPOSITORY, RUNS, tracker
 
 
 def bench(settings: BenchJob, words: Sequence[str] = ()) -> int:
     """Measure the figures, print them, write them. 1 where one misses its bound."""
-    settings = registered_or_own(settings, words)
-    if settings.bench.target is BenchTarget.HTTP:
-        return http_bench(settings)
-    only = chosen(settings.bench.only, EXPERIMENTS)  # a wrong name fails before a model is loaded
+    is_live = settings.bench.target is BenchTarget.HTTP
+    # A wrong name fails before a model is loaded.
+    only = chosen(settings.bench.only, HTTP_EXPERIMENTS if is_live else EXPERIMENTS)
+    settings, release = released(settings, words)
+    with closing(started(settings, release)) as record:
+        measure = live_figures if is_live else engine_figures
+        figures = measure(settings, only, record)
+    return 0 if all(figure.is_reached for figure in figures) else 1
+
+
+def engine_figures(settings: BenchJob, only: Sequence[str], record: Run) -> list[Figure]:
     out = Path(settings.bench.out or RUNS / "figures.json")
-    figures = run_bench(workbench(settings), EXPERIMENTS, only, out, Console())
-    return 0 if all(figure.is_reached for figure in figures) else 1
+    return run_bench(workbench(settings), EXPERIMENTS, only, out, Console(), record)
 
 
-def registered_or_own(settings: BenchJob, words: Sequence[str]) -> BenchJob:
-    """With the release that is named, once it is known to be the same here."""
-    settings, registered = as_registered(settings, words)
-    if registered:
-        cache_dir = default_cache_dir(os.environ)
-        target, draft = fetch(settings.model, settings.draft, cache_dir, Console(stderr=True))
-        release = make_release(settings, target, draft, collect(REPOSITORY), words)
-        registered.confirmed(release, settings.accept)
-    return settings
-
-
-def http_bench(settings: BenchJob) -> int:
-    """The same for live serving."""
-    only = chosen(settings.bench.only, HTTP_EXPERIMENTS)
+def live_figures(settings: BenchJob, only: Sequence[str], record: Run) -> list[Figure]:
     out = Path(settings.bench.out or RUNS / "figures-http.json")
-    figures = run_bench(http_workbench(settings), HTTP_EXPERIMENTS, only, out, Console())
-    return 0 if all(figure.is_reached for figure in figures) else 1
+    return run_bench(http_workbench(settings), HTTP_EXPERIMENTS, only, out, Console(), record)
+
+
+def released(settings: BenchJob, words: Sequence[str]) -> tuple[BenchJob, Release]:
+    """What is measured; where a registered release is named, once it is the same here."""
+    settings, registered = as_registered(settings, words)
+    cache_dir = default_cache_dir(os.environ)
+    target, draft = fetch(settings.model, settings.draft, cache_dir, Console(stderr=True))
+    release = make_release(settings, target, draft, collect(REPOSITORY), words)
+    return settings, registered.confirmed(release, settings.accept) if registered else release
+
+
+def started(settings: BenchJob, release: Release) -> Run:
+    """The run that the figures go into."""
+    params = {
+        **release.settings,
+        **release.params,
+        "bench": plain(settings.bench),
+        "fingerprint": release.fingerprint,
+    }
+    record = tracker(settings.tracking).start_run(
+        name=f"figures of {settings.bench.target.value}",
+        kind="figures",
+        params=params,
+        tags=release.tags,
+    )
+    for name, text in release.texts.items():
+        record.log_text(text, name=name)
+    return record
 
 
 def http_workbench(settings: BenchJob) -> HttpBench:

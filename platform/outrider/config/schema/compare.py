@@ -24,7 +24,7 @@ class CompareSettings:
     where: tuple[str, ...] = ()  # conditions, all of which hold: in_flight=8, speedup_ratio>1
     sort: str = "speedup_ratio"  # figure; the best on top
     top: int = 20  # rows
-    kinds: tuple[str, ...] = ("contender",)  # of runs: contender, bulk, serve, sweep
+    kinds: tuple[str, ...] = ("contender",)  # of runs: contender, bulk, serve, ...
     releases: tuple[str, ...] = ()  # action=diff: two; action=report: those shown; []: all
     out: str = "runs/report.html"  # action=report: file
     champion: str = ""  # release to make champion; the one from before becomes previous
