@@ -26,6 +26,7 @@ from outrider.trial.judgement import Decision
 from outrider.trial.screen import Screen
 from outrider.trial.trial import Trial
 from outrider.wiring.contenders import SHARED_OFF, ContenderMaker
+from outrider.wiring.parts import with_pinned_sources
 from outrider.wiring.stores import REPOSITORY, RUNS, registry, tracker
 
 NAME = "bench"  # of the command, as of its file in `conf/`
@@ -94,7 +95,7 @@ class Named:
 
     def compose(self, words: Sequence[str]) -> BenchJob:
         """UserError for a key that a trial would not heed."""
-        job = load(BenchJob, NAME, words)
+        job = with_pinned_sources(load(BenchJob, NAME, words))
         for key, word in overridden(BenchJob, Folders().groups(NAME), words).items():
             if key.startswith("bench.") or key in ("release", "bench"):
                 raise UserError(
@@ -106,7 +107,8 @@ class Named:
         given = overridden(BenchJob, Folders().groups(NAME), self.words)
         check_words(uri, given)
         registered = Registered.found(self.registry, uri)
-        return registered.rebuilt(load(BenchJob, NAME, self.words), given), registered
+        job = registered.rebuilt(load(BenchJob, NAME, self.words), given)
+        return with_pinned_sources(job), registered
 
 
 def entered(
