@@ -55,7 +55,7 @@ clean:  ## remove what was built and cached here, not what jobs wrote
 $(INSTALLED): requirements.lock
 	@test -n "$(PYTHON)" || { echo 'outrider: needs Python 3.11 or newer with the venv module;' \
 		'install it, or give make PYTHON=/path/to/python3' >&2; exit 2; }
-	@echo 'Installing into .venv (once, a few minutes) ...'
+	@echo 'Installing into .venv (2.5 GB; once, a few minutes) ...'
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	@$(PIP) install -r requirements.lock
 	@$(PIP) install --no-deps --no-build-isolation -e .

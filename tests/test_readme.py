@@ -44,7 +44,7 @@ def test_every_job_command_is_understood(line: str) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "draft" in done.stdout
+    assert "tracking" in done.stdout
 
 
 def test_there_are_commands_to_try() -> None:

@@ -210,6 +210,7 @@ def test_metrics_show_what_replicas_and_gateway_counted() -> None:
     page = MetricsPage("alphabet")
     with Site(service_fields={"metrics": page.render, "log": page.see}) as site_:
         post(site_, max_tokens=4)
+        post(site_, temperature="hot")  # no release hears of it
         answer = httpx.get(site_.url + "/metrics")
         assert answer.headers["content-type"].startswith("text/plain")
         lines = answer.text.splitlines()
@@ -221,6 +222,7 @@ def test_metrics_show_what_replicas_and_gateway_counted() -> None:
             line.startswith("outrider_num_requests_total{") and 'status="200"' in line
             for line in lines
         )
+        assert any('error="turned_away"' in line and 'status="400"' in line for line in lines)
 
 
 def test_a_request_id_that_is_sane_comes_back(site: Site) -> None:
@@ -366,6 +368,27 @@ def test_mode_and_draft_length_change_while_requests_are_served() -> None:
         assert post(site_, **asked).json()["usage"]["speculation"]["drafted"] > 0
         assert httpx.put(control, json={"mode": "fast"}).status_code == 400
         assert httpx.put(control, json={"length": 1}).status_code == 400
+        (replica,) = httpx.get(site_.url + "/admin/status").json()["replicas"]
+        assert (replica["mode"], replica["max_draft_length"]) == ("speculative", 1)
+
+
+def test_who_only_caps_the_draft_length_does_not_switch_speculation_on() -> None:
+    with Site() as site_:
+        control = site_.url + "/admin/control"
+        httpx.put(control, json={"mode": "plain"})
+        for body in ({"max_draft_length": 4}, {}):
+            refused = httpx.put(control, json=body)
+            assert refused.status_code == 400
+            assert "mode is missing" in refused.json()["error"]["message"]
+        (replica,) = httpx.get(site_.url + "/admin/status").json()["replicas"]
+        assert replica["mode"] == "plain"
+
+
+def test_several_choices_share_a_prompt_that_is_cached_once(site: Site) -> None:
+    for _ in range(2):
+        usage = post(site, n=3, max_tokens=2).json()["usage"]
+        cached = usage["prompt_tokens_details"]["cached_tokens"]
+        assert cached <= usage["prompt_tokens"]
 
 
 def test_without_a_key_nothing_is_answered_but_health(tmp_path: Path) -> None:

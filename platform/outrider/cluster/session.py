@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
+import re
 import signal
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,12 +15,13 @@ from typing import Any
 
 from outrider.cluster.cores import is_given, num_cores
 from outrider.cluster.environment import prepare_environment, stderr_into
-from outrider.core import Fault
+from outrider.core import Fault, UserError
 
 prepare_environment()  # Ray reads it when imported
 
 import ray  # noqa: E402
 
+KNOCK_S = 10.0
 OBJECT_STORE_BYTES = 128 * 2**20  # what is sent are a few hundred bytes each
 
 
@@ -39,6 +43,8 @@ def ray_session(log: Path, *, num_cpus: int) -> Iterator[None]:
             "include_dashboard": False,
             "object_store_memory": OBJECT_STORE_BYTES,
         }
+    else:
+        check_address(os.environ["RAY_ADDRESS"])
     log.parent.mkdir(parents=True, exist_ok=True)
     with _signals_kept(), stderr_into(log):
         try:
@@ -49,6 +55,26 @@ def ray_session(log: Path, *, num_cpus: int) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+def check_address(address: str) -> None:
+    """Raise UserError where nobody listens: Ray would try for minutes, and say so to its log.
+
+    Words such as `auto`, and a bare host, are left to Ray.
+    """
+    found = _HOST_PORT.fullmatch(address)
+    if found is None:
+        return
+    try:
+        socket.create_connection((found["host"], int(found["port"])), KNOCK_S).close()
+    except (OSError, OverflowError) as error:
+        raise UserError(
+            f"RAY_ADDRESS: no cluster answers at {address} ({error});"
+            " leave it out for a Ray of this command's own"
+        ) from error
+
+
+_HOST_PORT = re.compile(r"(?:ray://)?\[?(?P<host>[^\[\]/]+?)\]?:(?P<port>\d{1,5})")
 
 
 @contextmanager

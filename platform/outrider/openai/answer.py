@@ -139,7 +139,9 @@ def usage(
         "total_tokens": num_prompt_tokens + num_completion_tokens,
     }
     if counters is not None and mode is not None:
-        counts["prompt_tokens_details"] = {"cached_tokens": counters.num_cached_tokens}
+        # Several choices share one prompt, which is counted once.
+        cached = min(counters.num_cached_tokens, num_prompt_tokens)
+        counts["prompt_tokens_details"] = {"cached_tokens": cached}
         counts["speculation"] = {
             "rounds": counters.num_rounds,
             "drafted": counters.drafted,

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Iterable
 
-from outrider.openai.call import Call
+from outrider.openai.call import Call, Endpoint
 from outrider.serving.desk import Trip
 from outrider.serving.leaving import LEFT
 from outrider.serving.messages import Begun, Ended, Event, Piece, Refusal
@@ -86,3 +86,16 @@ class Account:
     def _answer(self) -> str:
         whole = ["".join(self._texts[index]) for index in sorted(self._texts)]
         return json.dumps(whole, ensure_ascii=False)
+
+
+def turned_away(request_id: str, endpoint: Endpoint, status: int) -> RequestEntry:
+    """Of a request that no release heard of: a wrong key, body, field or model."""
+    return RequestEntry(
+        at_s=time.time(),
+        request_id=request_id,
+        endpoint=endpoint.value,
+        release="",
+        arm="",
+        status=status,
+        error="turned_away",
+    )

@@ -31,6 +31,8 @@ LOOK_S = 0.25
 STATS_WAIT_S = 10.0
 ANSWER_WAIT_S = 60.0  # from applications that run to an answer over HTTP
 CLOSE_WAIT_S = 30.0  # beyond the deadline of the requests
+SLOW = "to initialize"  # Serve's word of alarm for a model that takes more than 30 s
+LOADING = "still loading the model ..."
 QUIET = LoggingConfig(enable_access_log=False, log_level="WARNING")
 
 
@@ -138,7 +140,7 @@ def _troubles(names: list[str]) -> Iterator[str]:
         for message in _messages(application) if name in names else ():
             first = message.strip().splitlines()[0]
             if not first.endswith("Error:"):
-                yield first
+                yield LOADING if SLOW in first else first
                 continue
             reason = reason_in(message)
             if isinstance(reason, UserError):

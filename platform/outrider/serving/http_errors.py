@@ -38,11 +38,10 @@ def failed(
     return JsonResponse(as_json(error_object(message, kind, param=param, code=code)), status)
 
 
-def unauthorized() -> Response:
-    """No key, or one that is not of this server."""
-    response = failed(
-        401, "give a key of this server: Authorization: Bearer <key>", code="invalid_api_key"
-    )
+def unauthorized(wanted: str = "a key of this server") -> Response:
+    """No key, or one that does not fit here."""
+    said = f"this needs {wanted}: Authorization: Bearer <key>"
+    response = failed(401, said, code="invalid_api_key")
     response.headers["www-authenticate"] = "Bearer"
     return response
 

@@ -22,8 +22,10 @@ class Keys:
             return cls()
         try:
             lines = Path(path).read_text().splitlines()
-        except (OSError, UnicodeError) as error:
-            raise UserError(f"{setting}: can't read {path}: {type(error).__name__}") from error
+        except OSError as error:
+            raise UserError(f"{setting}: can't read {path}: {error.strerror}") from error
+        except UnicodeError as error:
+            raise UserError(f"{setting}: {path} is not text") from error
         keys = frozenset(key for line in lines if (key := line.strip()) and key[0] != "#")
         if not keys:
             raise UserError(f"{setting}: no key in {path}; write one a line")

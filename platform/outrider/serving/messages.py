@@ -76,6 +76,7 @@ class ReplicaStats:
     release: str
     replica: str
     mode: Mode
+    max_draft_length: int | None = None  # tokens, as /admin/control said; None: the release's own
     pid: int = 0  # process on its node
     num_running: int = 0  # rows
     num_waiting: int = 0

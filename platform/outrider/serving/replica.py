@@ -113,6 +113,7 @@ class Replica:
             release=release,
             replica=self.name,
             mode=self._control.mode,
+            max_draft_length=self._control.max_draft_length,
             pid=os.getpid(),
             num_running=load.num_running,
             num_waiting=load.num_waiting,

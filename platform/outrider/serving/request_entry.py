@@ -12,7 +12,7 @@ class RequestEntry:
     at_s: float  # seconds since 1970, when it came
     request_id: str
     endpoint: str  # chat | text
-    release: str
+    release: str  # empty where it was turned away before one was chosen
     arm: str  # stable | candidate
     mode: str = ""  # speculative | plain; empty where no replica had it
     replica: str = ""

@@ -53,7 +53,7 @@ class NgramSettings:
 
     max_match: int = 6  # tokens; longest suffix looked up
     min_match: int = 1  # tokens; shortest suffix looked up
-    corpus: bool = True  # also learn finished outputs of the job
+    corpus: bool = True  # also learn finished outputs, of every request of the engine
     corpus_tokens: int = 1_000_000  # most tokens the shared corpus keeps
 
 

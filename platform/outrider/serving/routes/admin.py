@@ -24,7 +24,7 @@ def add_admin(api: FastAPI, service: Service) -> None:
     @api.get("/admin/status")
     async def status(request: Request) -> Response:
         if not service.admin_keys.admit(request.headers.get("authorization")):
-            return unauthorized()
+            return unauthorized("an admin key")
         told = await stats_of(service.desk.releases)
         stats = [each for some in told.values() for each in some]
         return JsonResponse(as_json(_status(service, stats)))
@@ -32,7 +32,7 @@ def add_admin(api: FastAPI, service: Service) -> None:
     @api.put("/admin/control")
     async def control(request: Request) -> Response:
         if not service.admin_keys.admit(request.headers.get("authorization")):
-            return unauthorized()
+            return unauthorized("an admin key")
         try:
             control = read_control(await read_body(request, service.settings.max_request_bytes))
             for release in service.desk.releases.values():
@@ -47,13 +47,18 @@ def add_admin(api: FastAPI, service: Service) -> None:
 
 
 def read_control(body: Mapping[str, Any]) -> Control:
-    """`ValueError` names what is wrong. What is left out goes back to the release's own."""
+    """`ValueError` names what is wrong.
+
+    `mode` must be said: who only caps the draft length may not switch speculation on unawares. A
+    cap that is left out goes back to the release's own.
+    """
     unknown = sorted(body.keys() - {"mode", "max_draft_length"})
     if unknown:
         raise ValueError(f"{unknown[0]} is not known; give mode and max_draft_length")
-    mode, most = body.get("mode", Mode.SPECULATIVE.value), body.get("max_draft_length")
+    mode, most = body.get("mode"), body.get("max_draft_length")
     if mode not in MODES:
-        raise ValueError(f"mode must be one of {', '.join(MODES)}")
+        said = "mode is missing: give" if mode is None else "mode must be"
+        raise ValueError(f"{said} one of {', '.join(MODES)}")
     if most is not None and (type(most) is not int or most < 0):
         raise ValueError("max_draft_length must be a whole number, at least 0, or null")
     return Control(mode=Mode(mode), max_draft_length=most)

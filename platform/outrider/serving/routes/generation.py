@@ -15,7 +15,7 @@ from outrider.openai.body import read_call
 from outrider.openai.call import Call, Endpoint
 from outrider.openai.fields import FieldError
 from outrider.serving import headers
-from outrider.serving.account import Account
+from outrider.serving.account import Account, turned_away
 from outrider.serving.body import BodyError, read_body
 from outrider.serving.desk import Trip
 from outrider.serving.event_stream import EventStream
@@ -47,6 +47,20 @@ async def _answer(service: Service, request: Request, endpoint: Endpoint) -> Res
 async def _generate(
     service: Service, request: Request, endpoint: Endpoint, request_id: str
 ) -> Response:
+    call = await _admitted(service, request, endpoint)
+    if isinstance(call, Response):
+        service.log(turned_away(request_id, endpoint, call.status_code))
+        return call
+    session = request.headers.get(headers.SESSION_ID)
+    trip = service.desk.trip(call.user or session or request_id)
+    account = Account(call, trip, request_id, with_text=service.settings.log_prompts)
+    events = _accounted(service, call, trip, account)
+    answer = _stream if call.stream else _whole
+    return await until_gone(request, answer(service, call, trip, events))
+
+
+async def _admitted(service: Service, request: Request, endpoint: Endpoint) -> Call | Response:
+    """The call, or what its sender is told: no release hears of it."""
     if not service.keys.admit(request.headers.get("authorization")):
         return unauthorized()
     try:
@@ -57,12 +71,7 @@ async def _generate(
         return failed(400, str(error), param=error.param, code=error.code.value)
     if call.model is not None and call.model not in service.names:
         return no_model(service, call.model)
-    session = request.headers.get(headers.SESSION_ID)
-    trip = service.desk.trip(call.user or session or request_id)
-    account = Account(call, trip, request_id, with_text=service.settings.log_prompts)
-    events = _accounted(service, call, trip, account)
-    answer = _stream if call.stream else _whole
-    return await until_gone(request, answer(service, call, trip, events))
+    return call
 
 
 async def _read_call(service: Service, request: Request, endpoint: Endpoint) -> Call:
