@@ -9,11 +9,11 @@ import pytest
 
 from outrider.bulk.ports import ChatTokenizer, Decoder
 from outrider.config.load import load
-from outrider.config.schema import BulkJob
+from outrider.config.schema import BenchJob, BulkJob
 from outrider.core import Completion, Request, SamplingParams, UserError
 from outrider.tracking.mlflow_tracker import MlflowTracker
 from outrider.tracking.tracker import NoTracker
-from outrider.wiring import engine_recipe, tracker
+from outrider.wiring import bench, engine_recipe, tracker
 
 TURNS = ["The ferry leaves at 22:40. The ferry", "Name: Ada, age: 36\nName: Ada,"]
 
@@ -127,3 +127,8 @@ def test_tracking_is_on_or_off(tmp_path: Path) -> None:
     assert uri in on.open_command
     with pytest.raises(UserError, match=r"^tracking\.uri="):
         tracker(settings("tracking.uri=sqlite:///runs.db").tracking)
+
+
+def test_prompts_to_confirm_with_need_releases_to_confirm() -> None:
+    with pytest.raises(UserError, match=r"^trial\.part=confirmation needs releases"):
+        bench(load(BenchJob, "bench", ["part=confirmation"]))

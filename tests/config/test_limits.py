@@ -119,9 +119,3 @@ def test_a_server_that_cannot_be_is_refused(key: str, value: object, problem: st
 def test_rounds_are_not_traced_while_serving() -> None:
     with pytest.raises(UserError, match=r"^engine\.trace: .* bulk jobs only"):
         load(ServeJob, "serve", ["trace=true"])
-
-
-def test_prompts_to_confirm_with_need_releases_to_confirm() -> None:
-    with pytest.raises(UserError, match=r"^trial\.part: confirmation needs releases"):
-        load(BenchJob, "bench", ["part=confirmation"])
-    load(BenchJob, "bench", ["part=confirmation", "releases=['draft=ngram']"])

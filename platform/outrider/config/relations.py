@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from outrider.config.schema import (
-    BenchJob,
     BreakerSettings,
     BulkSettings,
     CompareAction,
@@ -19,7 +18,6 @@ from outrider.config.schema import (
     EngineSettings,
     ModelSettings,
     NgramSettings,
-    Part,
     RuntimeKind,
     SamplingSettings,
     ServeJob,
@@ -145,11 +143,6 @@ def _sweep_job(settings: SweepJob) -> Iterator[tuple[str, str]]:
         )
 
 
-def _bench(settings: BenchJob) -> Iterator[tuple[str, str]]:
-    if settings.trial.part is Part.CONFIRMATION and not settings.trial.releases:
-        yield "trial.part", "confirmation needs releases to confirm: give releases=[...]"
-
-
 def _serve(settings: ServeJob) -> Iterator[tuple[str, str]]:
     if settings.engine.trace:
         yield "engine.trace", "rounds are traced in bulk jobs only: leave it false"
@@ -171,5 +164,4 @@ RELATIONS: dict[type, Callable[[Any], Iterator[tuple[str, str]]]] = {
     CompareSettings: _compare,
     SweepSettings: _sweep,
     SweepJob: _sweep_job,
-    BenchJob: _bench,
 }

@@ -19,9 +19,9 @@ from outrider.bench.run import run as run_bench
 from outrider.bench.workbench import Workbench
 from outrider.bench.workload import load_workload, one_of_each_kind
 from outrider.cluster.cores import num_cores
-from outrider.config.schema import BenchJob, BenchTarget
+from outrider.config.schema import BenchJob, BenchTarget, Part
 from outrider.config.typed import plain
-from outrider.core import SystemClock
+from outrider.core import SystemClock, UserError
 from outrider.engine.language_model import LanguageModel
 from outrider.engine.runtimes.loading import TORCH_DTYPES, load_module
 from outrider.models import HfTokenizer, default_cache_dir, resolve
@@ -36,6 +36,8 @@ from outrider.wiring.stores import REPOSITORY, RUNS, tracker
 
 def bench(settings: BenchJob, words: Sequence[str] = ()) -> int:
     """Measure the figures, print them, write them. 1 where one misses its bound."""
+    if settings.trial.part is Part.CONFIRMATION:
+        raise UserError("trial.part=confirmation needs releases to confirm: give releases=[...]")
     is_live = settings.bench.target is BenchTarget.HTTP
     # A wrong name fails before a model is loaded.
     only = chosen(settings.bench.only, HTTP_EXPERIMENTS if is_live else EXPERIMENTS)
