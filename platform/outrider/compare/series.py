@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from outrider.bench.bootstrap import interval, resamples
 from outrider.core import add_by_position
 from outrider.trial.observation import Observation, Turn
 
 WINDOW = 9  # requests of the rolling median
-NUM_RESAMPLES = 1000
 POINTS = (50, 95, 99)  # percentiles that are marked
 
 
@@ -85,11 +85,10 @@ def throughput(turns: Sequence[Turn], confidence: float) -> Throughput | None:
     seconds = np.array([turn.seconds for turn in turns], float)
     if not seconds.sum():
         return None
-    picks = np.random.default_rng(0).integers(0, len(turns), (NUM_RESAMPLES, len(turns)))
+    picks = resamples(len(turns))
     rates = tokens[picks].sum(axis=1) / np.maximum(seconds[picks].sum(axis=1), 1e-9)
-    tail = 50 * (1 - confidence)
-    low, high = np.percentile(rates, [tail, 100 - tail])
-    return Throughput(float(tokens.sum() / seconds.sum()), float(low), float(high), len(turns))
+    low, high = interval(rates, confidence)
+    return Throughput(float(tokens.sum() / seconds.sum()), low, high, len(turns))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,7 @@
 """Confidence intervals by paired bootstrap. Pure.
 
-Pairs are drawn with replacement and kept together (Efron and Tibshirani 1993, chapter 8), so that
-what both sides of a pair share, a prompt or a slow minute, does not widen the interval; its ends
-are percentiles of the ratios so found.
+Pairs are kept together (Efron and Tibshirani 1993, chapter 8), so that what both sides of a pair
+share, a prompt or a slow minute, does not widen the interval.
 """
 
 from __future__ import annotations
@@ -10,10 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from outrider.bench.bootstrap import interval, resamples
 from outrider.trial.record import Ratio
-
-NUM_RESAMPLES = 2000
-SEED = 0  # equal observations give equal intervals
 
 Array = NDArray[np.float64]
 
@@ -26,16 +23,10 @@ def ratio_of_rates(ours: Array, theirs: Array, confidence: float) -> Ratio | Non
     num_pairs = len(ours)
     if num_pairs == 0:
         return None
-    weights = np.random.default_rng(SEED).multinomial(
-        num_pairs, np.full(num_pairs, 1 / num_pairs), size=NUM_RESAMPLES
-    )
-    sums = weights.astype(np.float64) @ np.hstack([ours, theirs])  # [resamples, 4]
-    return _ratio(
-        float(_over(ours.sum(axis=0), theirs.sum(axis=0))),
-        _over(sums[:, :2].T, sums[:, 2:].T),
-        num_pairs,
-        confidence,
-    )
+    picks = resamples(num_pairs)
+    drawn = [side[picks].sum(axis=1).T for side in (ours, theirs)]  # [2, resamples] each
+    value = float(_over(ours.sum(axis=0), theirs.sum(axis=0)))
+    return _ratio(value, _over(*drawn), num_pairs, confidence)
 
 
 def ratio_of_quantiles(
@@ -49,10 +40,9 @@ def ratio_of_quantiles(
     num_prompts = len(ours)
     if num_prompts == 0:
         return None
-    rng = np.random.default_rng(SEED)
-    picks = rng.integers(0, num_prompts, size=(NUM_RESAMPLES, num_prompts))
+    picks = resamples(num_prompts)
     drawn = [
-        np.nanquantile(side[picks].reshape(NUM_RESAMPLES, -1), quantile, axis=1)
+        np.nanquantile(side[picks].reshape(len(picks), -1), quantile, axis=1)
         for side in (ours, theirs)
     ]
     seen = [np.nanquantile(side, quantile) for side in (ours, theirs)]
@@ -71,5 +61,5 @@ def _ratio(value: float, drawn: Array, num_pairs: int, confidence: float) -> Rat
     drawn = drawn[np.isfinite(drawn)]
     if not np.isfinite(value) or drawn.size == 0:
         return None
-    low, high = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Ratio(value=value, low=float(low), high=float(high), num_pairs=num_pairs)
+    low, high = interval(drawn, confidence)
+    return Ratio(value=value, low=low, high=high, num_pairs=num_pairs)
