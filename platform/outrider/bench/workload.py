@@ -6,10 +6,19 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from outrider.core import Request, SamplingParams, Speculation, UserError
 
+
+class HasKind(Protocol):
+    """Whatever is told by a kind."""
+
+    @property
+    def kind(self) -> str: ...
+
+
+KindT = TypeVar("KindT", bound=HasKind)
 RenderChat = Callable[[Sequence[Mapping[str, Any]]], list[int]]
 
 
@@ -60,7 +69,7 @@ def _prompt(path: Path, number: int, line: str, encode_chat: RenderChat) -> Prom
         ) from error
 
 
-def of_kind(prompts: Sequence[Prompt], kind: str) -> list[Prompt]:
+def of_kind(prompts: Sequence[KindT], kind: str) -> list[KindT]:
     return [prompt for prompt in prompts if prompt.kind == kind]
 
 
@@ -72,11 +81,11 @@ def one_by_one(prompts: Sequence[Prompt]) -> list[Sequence[Prompt]]:
     return [[prompt] for prompt in prompts]
 
 
-def mixed(prompts: Sequence[Prompt]) -> list[Prompt]:
+def mixed(prompts: Sequence[KindT]) -> list[KindT]:
     """All kinds side by side: one of each in turn."""
     kinds = list(dict.fromkeys(prompt.kind for prompt in prompts))
     columns = [of_kind(prompts, kind) for kind in kinds]
-    longest = max(map(len, columns))
+    longest = max(map(len, columns), default=0)
     return [column[i] for i in range(longest) for column in columns if i < len(column)]
 
 

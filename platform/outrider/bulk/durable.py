@@ -8,7 +8,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from outrider.core import Fault
+from filelock import FileLock, Timeout
+
+from outrider.core import Fault, UserError
 
 
 @contextmanager
@@ -22,6 +24,20 @@ def disk_faults(path: Path) -> Iterator[None]:
             f"cannot write {path}: {reason}. What is done is kept: mend this and run the same"
             " command again"
         ) from error
+
+
+@contextmanager
+def only_one(folder: Path, taken: str) -> Iterator[None]:
+    """Hold a folder for one process. UserError `taken` for another one. Ends with the process."""
+    lock = FileLock(folder / ".lock", timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise UserError(taken) from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 @contextmanager

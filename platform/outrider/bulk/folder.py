@@ -8,10 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from outrider.bulk.corpus import Shard, shard_lines
-from outrider.bulk.durable import disk_faults
+from outrider.bulk.durable import disk_faults, only_one
 from outrider.bulk.index import Index
 from outrider.bulk.manifest import Identity, Manifest, differences, load_manifest, refusal
 from outrider.bulk.parts import (
@@ -69,17 +67,9 @@ class JobFolder:
     def locked(self) -> Iterator[None]:
         """Hold the folder for one driver; another one is refused. Ends with the process."""
         self._make()
-        lock = FileLock(self.root / ".lock", timeout=0)
-        try:
-            lock.acquire()
-        except Timeout:
-            raise UserError(
-                f"another job is running in {self.root}: wait for it, or name another bulk.job_dir"
-            ) from None
-        try:
+        taken = f"another job is running in {self.root}: wait for it, or name another bulk.job_dir"
+        with only_one(self.root, taken):
             yield
-        finally:
-            lock.release()
 
     def _make(self) -> None:
         if self.root.exists() and not self.root.is_dir():

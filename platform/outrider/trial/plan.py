@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle, islice
 
+from outrider.bench.workload import mixed
 from outrider.trial.case import Case
 
 MIN_BATCHES = 8  # fewer pairs have no interval worth the name: prompts are decoded again for it
@@ -50,14 +51,6 @@ def warmup(cases: Sequence[Case], in_flight: int) -> Batch:
     num_kinds = len({case.kind for case in cases})
     supply = tuple(islice(cycle(mixed(cases)), max(num_kinds, in_flight)))
     return Batch(number=0, in_flight=in_flight, cases=_named_apart(supply))
-
-
-def mixed(cases: Sequence[Case]) -> list[Case]:
-    """All kinds side by side: one of each in turn."""
-    kinds = dict.fromkeys(case.kind for case in cases)
-    columns = [[case for case in cases if case.kind == kind] for kind in kinds]
-    longest = max(map(len, columns), default=0)
-    return [column[i] for i in range(longest) for column in columns if i < len(column)]
 
 
 def _named_apart(cases: Sequence[Case]) -> tuple[Case, ...]:

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from filelock import FileLock, Timeout
 
-from outrider.bulk.durable import disk_faults, replacing, sync_folder
+from outrider.bulk.durable import disk_faults, only_one, replacing, sync_folder
 from outrider.core import UserError
 from outrider.trial.observation import Measured
 from outrider.trial.sweep_record import FILE, Progress, SweepRecord
@@ -54,18 +53,9 @@ class SweepFolder:
     def locked(self) -> Iterator[None]:
         """Hold the folder for one process; another one is refused. Ends with the process."""
         self._make()
-        lock = FileLock(self.root / ".lock", timeout=0)
-        try:
-            lock.acquire()
-        except Timeout:
-            raise UserError(
-                f"another search is running in {self.root}: wait for it, or name another"
-                " sweep.folder"
-            ) from None
-        try:
+        taken = f"another search is running in {self.root}: wait for it, or name another"
+        with only_one(self.root, f"{taken} sweep.folder"):
             yield
-        finally:
-            lock.release()
 
     def progress(self, identity: Mapping[str, Any]) -> Progress:
         """How far the search is. UserError, which names what differs, where it is another one."""

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from outrider.bench.workload import mixed
 from outrider.trial.case import Case
 from outrider.trial.contender import Contender
-from outrider.trial.plan import Batch, batches, mixed
+from outrider.trial.plan import Batch, batches
 
 # Engines that are in memory beside their plain decoding. Each has weights, graph and KV cache in a
 # process of its own (1.1 GB for the default model): seven need 8 GB. In a larger group the last
