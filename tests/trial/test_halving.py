@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 from hypothesis import given
@@ -96,6 +97,16 @@ def test_surely_slower_ones_and_failing_ones_are_dropped_at_once() -> None:
     }
     fates = rules.fates(rules.first(tuple(scores)), scores)
     assert list(fates.values()) == [Fate.FAILED, Fate.SLOWER, Fate.KEPT, Fate.FAILED, Fate.KEPT]
+
+
+def test_the_fastest_is_dropped_where_its_answers_are_not_those_of_plain_decoding() -> None:
+    rules = Halving(keep_ratio=0.9, first_prompts=6, all_prompts=24, max_mismatches=1)
+    scores = {
+        "wrong": replace(score(3.0), num_mismatches=2),
+        "allowed": replace(score(1.2), num_mismatches=1),
+    }
+    fates = rules.fates(rules.first(tuple(scores)), scores)
+    assert list(fates.values()) == [Fate.WRONG, Fate.KEPT]
 
 
 def test_a_few_pairs_drop_nobody_by_themselves() -> None:

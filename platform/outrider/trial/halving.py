@@ -3,7 +3,8 @@
 After Jamieson and Talwalkar, "Non-stochastic best arm identification" (2016): all candidates on a
 few prompts, a share of them on more, until the prompts are used up.
 
-1. Whose requests fail is dropped. So is whoever is slower than plain decoding with its whole
+1. Whose requests fail, or whose answers are not plain decoding's, is dropped: exactness comes
+   before speed. So is whoever is slower than plain decoding with its whole
    interval, if that is of enough pairs: more prompts would only cost more.
 2. Of the others a share `keep_ratio` goes on, the fastest first; at least one, and fewer than
    there were. Equal ones stay in the order given, the simpler first.
@@ -29,6 +30,7 @@ class Fate(StrEnum):
 
     KEPT = "kept"  # goes on; in the last rung: is recommended
     FAILED = "failed"  # its requests fail
+    WRONG = "wrong"  # its answers differ from plain decoding's, near ties apart
     SLOWER = "slower"  # surely slower than plain decoding
     NO_GAIN = "no gain"  # in the last rung: not faster than plain decoding
     BEHIND = "behind"  # others are faster
@@ -61,6 +63,7 @@ class Halving:
     first_prompts: int
     all_prompts: int
     max_failure_ratio: float = 0.0
+    max_mismatches: int = 0
 
     def first(self, candidates: Sequence[str]) -> Rung:
         return self._rung(0, self.first_prompts, tuple(candidates))
@@ -92,6 +95,8 @@ class Halving:
         """Without a look at the others."""
         if score.speedup is None or score.failure_ratio > self.max_failure_ratio:
             return Fate.FAILED
+        if score.num_mismatches > self.max_mismatches:
+            return Fate.WRONG
         if score.speedup.high < 1.0 and score.speedup.num_pairs >= MIN_PAIRS:
             return Fate.SLOWER
         return Fate.NO_GAIN if is_last and score.speedup.value <= 1.0 else Fate.KEPT

@@ -19,6 +19,7 @@ NAME_WIDTH = 42
 NOTHING = "-"
 WHY = {
     Fate.KEPT: "kept",
+    Fate.WRONG: "dropped: its answers differ",
     Fate.BEHIND: "dropped: others are faster",
     Fate.SLOWER: "dropped: slower than plain",
     Fate.NO_GAIN: "dropped: no faster than plain",

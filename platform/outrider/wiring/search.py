@@ -89,12 +89,7 @@ def make_sweep(
         identity=identity_of(settings, evaluation, warmup, [plain, *candidates], cores),
         plain=plain,
         candidates=candidates,
-        halving=Halving(
-            keep_ratio=settings.sweep.keep_ratio,
-            first_prompts=settings.sweep.first_prompts,
-            all_prompts=len(cases),
-            max_failure_ratio=settings.criteria.max_failure_ratio,
-        ),
+        halving=halving_of(settings, len(cases)),
         criteria=settings.criteria,
         gauge=Gauge(
             plain=plain,
@@ -104,11 +99,7 @@ def make_sweep(
             in_flight=settings.sweep.in_flight,
             num_passes=chosen.num_passes,
             near_tie=chosen.near_tie,
-            terms=Terms(
-                confidence=settings.criteria.confidence,
-                price_per_hour=chosen.price_per_hour,
-                cores=cores,
-            ),
+            terms=terms_of(settings, cores),
             folder=folder,
             seats=SweepSeats(
                 open_side=lambda contender: ActorSide(contender, chosen.timeout_s),
@@ -134,6 +125,24 @@ def make_sweep(
         ),
         show=show,
         tell=tell,
+    )
+
+
+def halving_of(settings: SweepJob, num_cases: int) -> Halving:
+    return Halving(
+        keep_ratio=settings.sweep.keep_ratio,
+        first_prompts=settings.sweep.first_prompts,
+        all_prompts=num_cases,
+        max_failure_ratio=settings.criteria.max_failure_ratio,
+        max_mismatches=settings.criteria.max_mismatches,
+    )
+
+
+def terms_of(settings: SweepJob, cores: int) -> Terms:
+    return Terms(
+        confidence=settings.criteria.confidence,
+        price_per_hour=settings.trial.price_per_hour,
+        cores=cores,
     )
 
 
