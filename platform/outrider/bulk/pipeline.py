@@ -33,6 +33,7 @@ from outrider.core import Clock, SystemClock
 from outrider.tracking.fingerprint import plain
 from outrider.tracking.lifecycle import closing, status_of, terminate_as_exception
 from outrider.tracking.release import Release
+from outrider.tracking.released_run import start_released
 from outrider.tracking.tracker import NoTracker, Run, RunStatus, Tracker
 
 
@@ -133,17 +134,10 @@ class _Driver:
         release = self.release.on_data(source_data=identity.input_digest)
         params = {
             **identity.settings,
-            **self.release.params,
-            "fingerprint": identity.fingerprint,
             "input": {"path": identity.input_path, "digest": identity.input_digest},
         }
-        run = self.tracker.start_run(
-            name=f"bulk {self.folder.root.name}", kind="bulk", params=params, tags=release.run_tags
-        )
-        run.register(release.record)
-        for name, text in self.release.texts.items():
-            run.log_text(text, name=name)
-        return run
+        name = f"bulk {self.folder.root.name}"
+        return start_released(self.tracker, release, name=name, kind="bulk", params=params)
 
     @contextmanager
     def _timed(self, manifest: Manifest, session: Session, began: float) -> Iterator[None]:

@@ -24,6 +24,7 @@ from outrider.serving.series import Series
 from outrider.serving.stopping import Stop
 from outrider.tracking.lifecycle import closing
 from outrider.tracking.release import Release
+from outrider.tracking.released_run import start_released
 from outrider.tracking.tracker import Run, Tracker
 
 
@@ -63,22 +64,14 @@ class Server:
             self._tell("stopped")
 
     def _start_run(self) -> Run:
-        release, serving = self.release, self.job.serving
+        serving = self.job.serving
         params = {
-            **release.settings,
-            **release.params,
-            "fingerprint": release.fingerprint,
             "release": serving.name,
             "num_replicas": serving.num_replicas,
             "cpus_per_replica": self.cpus,
         }
-        run = self.tracker.start_run(
-            name=f"serve {serving.name}", kind="serve", params=params, tags=release.run_tags
-        )
-        run.register(release.record)
-        for name, text in release.texts.items():
-            run.log_text(text, name=name)
-        return run
+        name = f"serve {serving.name}"
+        return start_released(self.tracker, self.release, name=name, kind="serve", params=params)
 
     def _session(self) -> AbstractContextManager[None]:
         self._tell("starting Ray ...")

@@ -29,6 +29,7 @@ from outrider.recipe import EngineRecipe, open_language_model
 from outrider.tracking.lifecycle import closing
 from outrider.tracking.provenance import collect, hardware
 from outrider.tracking.release import Release, make_release
+from outrider.tracking.released_run import start_released
 from outrider.tracking.tracker import Run
 from outrider.wiring.parts import as_registered, fetch
 from outrider.wiring.stores import REPOSITORY, RUNS, tracker
@@ -69,21 +70,13 @@ def released(settings: BenchJob, words: Sequence[str]) -> tuple[BenchJob, Releas
 
 def started(settings: BenchJob, release: Release) -> Run:
     """The run that the figures go into."""
-    params = {
-        **release.settings,
-        **release.params,
-        "bench": plain(settings.bench),
-        "fingerprint": release.fingerprint,
-    }
-    record = tracker(settings.tracking).start_run(
+    return start_released(
+        tracker(settings.tracking),
+        release,
         name=f"figures of {settings.bench.target.value}",
         kind="figures",
-        params=params,
-        tags=release.tags,
+        params={"bench": plain(settings.bench)},
     )
-    for name, text in release.texts.items():
-        record.log_text(text, name=name)
-    return record
 
 
 def http_workbench(settings: BenchJob) -> HttpBench:
