@@ -13,6 +13,7 @@ from scripted_engine import ScriptedEngine
 
 from outrider.bulk.pipeline import run_job
 from outrider.bulk.screen import show_report
+from outrider.config.interruption import Terminated
 from outrider.config.schema import (
     Baseline,
     BulkJob,
@@ -24,7 +25,6 @@ from outrider.config.schema import (
     TrackingSettings,
 )
 from outrider.core import Fault, UserError
-from outrider.tracking.lifecycle import Terminated
 from outrider.tracking.release import Release
 from outrider.tracking.tracker import NO_TAGS, NoRun, RunStatus
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from outrider.config.console import Job, main
+from outrider.config.interruption import Terminated
 from outrider.config.schema import BulkJob
 from outrider.core import Fault, UserError
-from outrider.tracking.lifecycle import Terminated
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 GIVEN = ("input=a.jsonl", "job_dir=out")
@@ -91,6 +91,17 @@ def test_help_is_readable(name: str, tmp_path: Path) -> None:
     assert max(len(line) for line in ended.stdout.splitlines()) <= 100
 
 
+def broken_by(signal_: BaseException) -> Exception:
+    """What a library raises where a signal came within one of its lines."""
+    try:
+        try:
+            raise signal_
+        finally:
+            raise AttributeError("the event loop was half made")
+    except AttributeError as error:
+        return error
+
+
 def job(run: object) -> Job[BulkJob]:
     return Job("bulk", BulkJob, "A job.", run)  # type: ignore[arg-type]
 
@@ -114,6 +125,8 @@ def test_the_job_gets_its_settings_and_the_words_typed() -> None:
         (ValueError("a\nb"), 1, "outrider: ValueError: a b; run again with --traceback to see wh"),
         (KeyboardInterrupt(), 130, "outrider: interrupted\n"),
         (Terminated(), 143, "outrider: terminated\n"),
+        (broken_by(KeyboardInterrupt()), 130, "outrider: interrupted\n"),
+        (broken_by(Terminated()), 143, "outrider: terminated\n"),
     ],
 )
 def test_an_error_is_one_line_and_a_status(

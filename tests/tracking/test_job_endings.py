@@ -19,7 +19,8 @@ from outrider.tracking.tracker import RunStatus
 JOB = """
 import sys
 from pathlib import Path
-from outrider.tracking.lifecycle import Terminated, closing, terminate_as_exception
+from outrider.config.interruption import Terminated
+from outrider.tracking.lifecycle import closing, terminate_as_exception
 from outrider.tracking.mlflow_tracker import MlflowTracker
 
 uri, spool = sys.argv[1:]

@@ -10,8 +10,9 @@ from contextlib import suppress
 
 import pytest
 
+from outrider.config.interruption import Terminated
 from outrider.testing import MemoryRun, MemoryTracker
-from outrider.tracking.lifecycle import Terminated, closing, terminate_as_exception
+from outrider.tracking.lifecycle import closing, terminate_as_exception
 from outrider.tracking.tracker import RunStatus
 
 
@@ -34,11 +35,19 @@ def fail() -> None:
     raise ValueError("broken")
 
 
+def break_over(number: int) -> None:
+    try:
+        send(number)
+    finally:
+        fail()
+
+
 @pytest.mark.parametrize(
     ("ending", "error", "status"),
     [
         (lambda: send(signal.SIGTERM), Terminated, RunStatus.KILLED),
         (lambda: send(signal.SIGINT), KeyboardInterrupt, RunStatus.KILLED),
+        (lambda: break_over(signal.SIGINT), ValueError, RunStatus.KILLED),
         (fail, ValueError, RunStatus.FAILED),
         (exit_with(0), SystemExit, RunStatus.FINISHED),
         (exit_with(None), SystemExit, RunStatus.FINISHED),

@@ -49,7 +49,7 @@ def run_job(
     """Do the whole job, or what is left of it, and return its report.
 
     Raises UserError (exit 2) and Fault (exit 1) with one line; KeyboardInterrupt (130) and
-    `tracking.lifecycle.Terminated` (143) after the run was closed as KILLED. In every case what
+    `config.interruption.Terminated` (143) after the run was closed as KILLED. In every case what
     was done is kept and the same command goes on from there.
     """
     check_settings(job)

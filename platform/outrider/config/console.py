@@ -16,6 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Generic, NoReturn, TypeVar
 
+from outrider.config.interruption import Terminated, interruption_in
 from outrider.core import Fault, UserError
 
 T = TypeVar("T")
@@ -42,18 +43,26 @@ def main(job: Job[T], words: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, _terminate)
     try:
         return _run(job, words)
-    except (UserError, Fault) as error:
-        return _failed(error, str(error), error.exit_status, wants_traceback=wants_traceback)
-    except KeyboardInterrupt as error:
-        return _failed(error, "interrupted", INTERRUPTED, wants_traceback=wants_traceback)
-    except Exception as error:  # noqa: BLE001  the edge: one line instead of a traceback
-        said = f"{type(error).__name__}: {error}; {AGAIN}"
-        return _failed(error, said, Fault.exit_status, wants_traceback=wants_traceback)
-    except BaseException as error:
-        status = getattr(error, "exit_status", None)  # a signal that became an exception
-        if not isinstance(status, int):
-            raise
-        return _failed(error, "terminated", status, wants_traceback=wants_traceback)
+    except BaseException as error:  # noqa: BLE001  the edge: one line instead of a traceback
+        status, said = _ending(interruption_in(error))
+        if wants_traceback:
+            traceback.print_exception(error)
+    sys.stderr.write(f"outrider: {' '.join(said.split())}\n")
+    return status
+
+
+def _ending(error: BaseException) -> tuple[int, str]:
+    """The exit status that `error` deserves, and what is said. Raises what is not ours to end."""
+    match error:
+        case UserError() | Fault():
+            return error.exit_status, str(error)
+        case KeyboardInterrupt():
+            return INTERRUPTED, "interrupted"
+        case Terminated():
+            return Terminated.exit_status, "terminated"
+        case Exception():
+            return Fault.exit_status, f"{type(error).__name__}: {error}; {AGAIN}"
+    raise error
 
 
 def _run(job: Job[T], words: Sequence[str]) -> int:
@@ -98,10 +107,3 @@ def _yaml(settings: object) -> str:
 def _terminate(signum: int, frame: FrameType | None) -> NoReturn:
     """SIGTERM unwinds as Ctrl-C does, so that `finally` blocks run; 143 is the exit status."""
     raise SystemExit(TERMINATED)
-
-
-def _failed(error: BaseException, said: str, status: int, *, wants_traceback: bool) -> int:
-    if wants_traceback:
-        traceback.print_exception(error)
-    sys.stderr.write(f"outrider: {' '.join(said.split())}\n")
-    return status

@@ -46,7 +46,7 @@ class Server:
         """Serve until a signal, then end what is in flight.
 
         Raises UserError and Fault with one line; KeyboardInterrupt (130) and
-        `tracking.lifecycle.Terminated` (143) for a signal before it is ready and for the second
+        `config.interruption.Terminated` (143) for a signal before it is ready and for the second
         one after, when the run was closed as KILLED.
         """
         if not is_given():

@@ -7,7 +7,8 @@ import select
 import signal
 from types import FrameType
 
-from outrider.tracking.lifecycle import SIGNALS, Terminated
+from outrider.config.interruption import Terminated
+from outrider.tracking.lifecycle import SIGNALS
 
 
 class Stop:

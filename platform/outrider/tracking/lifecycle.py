@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TypeVar
 
+from outrider.config.interruption import Terminated, interruption_in
 from outrider.tracking.tracker import Run, RunStatus
 
 RunT = TypeVar("RunT", bound=Run)
@@ -16,12 +17,6 @@ RunT = TypeVar("RunT", bound=Run)
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 # `ray.init` puts its own SIGTERM handler, which exits with the signal's number.
 KILLED_EXITS = frozenset(number for sig in SIGNALS for number in (int(sig), 128 + int(sig)))
-
-
-class Terminated(BaseException):
-    """SIGTERM came. Like KeyboardInterrupt, no `except Exception` swallows it."""
-
-    exit_status = 128 + signal.SIGTERM
 
 
 @contextmanager
@@ -64,7 +59,7 @@ def closing(run: RunT) -> Iterator[RunT]:
 
 def status_of(error: BaseException) -> RunStatus:
     """KILLED for a signal, FINISHED for an exit with status 0, else FAILED."""
-    match error:
+    match interruption_in(error):
         case KeyboardInterrupt() | Terminated():
             return RunStatus.KILLED
         case SystemExit(code=None | 0):
