@@ -30,7 +30,10 @@ def release(args: Mapping[str, Any]) -> Any:
 def gateway(args: Mapping[str, Any]) -> Any:
     """The API. `args`: settings, fingerprint, created (seconds since 1970)."""
     return bind_gateway(
-        _settings(args), fingerprint=str(args["fingerprint"]), created=int(args["created"])
+        _settings(args),
+        fingerprint=str(args["fingerprint"]),
+        created=int(args["created"]),
+        listens=False,
     )
 
 
@@ -48,8 +51,8 @@ def bind_release(job: ServeJob, *, cpus: int) -> Any:
     return release_application(recipe.live, job.serving, job.engine, num_cpus=cpus)
 
 
-def bind_gateway(job: ServeJob, *, fingerprint: str, created: int) -> Any:
-    """The Serve application of the API."""
+def bind_gateway(job: ServeJob, *, fingerprint: str, created: int, listens: bool) -> Any:
+    """The Serve application of the API, which listens itself or has Serve's proxies before it."""
     recipe = ServiceRecipe(
         settings=job.serving,
         engine=job.engine,
@@ -58,7 +61,7 @@ def bind_gateway(job: ServeJob, *, fingerprint: str, created: int) -> Any:
         fingerprint=fingerprint,
         created=created,
     )
-    return gateway_application(recipe, job.serving)
+    return gateway_application(recipe, job.serving, listens=listens)
 
 
 def _settings(args: Mapping[str, Any]) -> ServeJob:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -76,7 +77,7 @@ def place() -> Iterator[Place]:
     deployment.deploy(
         settings,
         release_application(open_engine, settings, engine, num_cpus=1),
-        gateway_application(recipe, settings),
+        gateway_application(recipe, settings, listens=False),
         print,
     )
     yield Place(f"http://127.0.0.1:{port}", cluster, other)
@@ -151,3 +152,16 @@ def test_a_node_dies_and_every_request_ends(place: Place) -> None:
     left = replicas(url)
     assert len(left) == 1
     assert left[0]["replica"] in {each["replica"] for each in before}
+
+
+def test_closed_sockets_behind_serves_proxy_free_their_rows(place: Place) -> None:
+    """P07, and the request id is written once."""
+    body = {**ASK, "stream": True, "max_tokens": 1500}
+    for _ in range(12):
+        with httpx.stream("POST", f"{place.url}/v1/chat/completions", json=body) as answer:
+            next(answer.iter_bytes())
+            assert len(answer.headers.get_list("x-request-id")) == 1
+    until = time.monotonic() + 15
+    while any(each["num_running"] + each["num_waiting"] for each in replicas(place.url)):
+        assert time.monotonic() < until
+        time.sleep(0.05)

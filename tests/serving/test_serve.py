@@ -93,11 +93,15 @@ def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
     ray.init(
         "local", num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level="error"
     )
-    serve.start(http_options={"host": "127.0.0.1", "port": port})
+    serve.start(proxy_location="Disabled")
     engine = AlphabetEngine(delay_s=0.01, max_rows=4, wedge=wedge)
     release = release_application(engine, settings, EngineSettings(max_rows=4), num_cpus=1)
     serve.run(release, name=application_name("main"), route_prefix=None)
-    serve.run(gateway_application(MakeService(settings), settings), name="gateway")
+    serve.run(
+        gateway_application(MakeService(settings), settings, listens=True),
+        name="gateway",
+        route_prefix=None,
+    )
     yield Stand(f"http://127.0.0.1:{port}", port, wedge)
     serve.shutdown()
     ray.shutdown()
@@ -219,3 +223,20 @@ def test_counters_by_release_mode_and_drafter_are_among_rays_own_metrics(stand: 
         time.sleep(0.5)
     assert any('drafter="ngram"' in line for line in shown)
     assert all('release="main"' in line and 'mode="' in line for line in shown)
+
+
+def test_a_killed_gateway_listens_again(stand: Stand) -> None:
+    named = ray.util.list_named_actors(all_namespaces=True)
+    (gateway,) = (each for each in named if "gateway#gateway" in each["name"])
+    ray.kill(ray.get_actor(**gateway))
+    until = time.monotonic() + 60
+    while not answers(stand):
+        assert time.monotonic() < until
+        time.sleep(0.2)
+
+
+def answers(stand: Stand) -> bool:
+    try:
+        return stand.post(max_tokens=4).status_code == 200
+    except httpx.HTTPError:
+        return False

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import socket
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -15,9 +13,10 @@ from rich.console import Console
 from outrider.cluster.cores import is_given
 from outrider.cluster.session import ray_session
 from outrider.config.schema import ServeJob, ServingSettings
-from outrider.core import Clock, UserError
+from outrider.core import Clock
 from outrider.serving import deployment
 from outrider.serving.keys import Keys
+from outrider.serving.listener import bound
 from outrider.serving.placement import most_replicas
 from outrider.serving.ready import Ready, model_name, url_of
 from outrider.serving.series import Series
@@ -128,17 +127,5 @@ def check_keys(settings: ServingSettings) -> None:
 
 
 def check_port(settings: ServingSettings) -> None:
-    """Raise UserError where nobody can listen there."""
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    with socket.socket(family) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((settings.host, settings.port))
-        except OSError as error:
-            if error.errno == errno.EADDRINUSE:
-                why = f"{settings.port} on {settings.host} is taken: give another serving.port=..."
-                raise UserError(f"serving.port: {why}") from error
-            raise UserError(
-                f"serving.host: can't listen on {settings.host} port {settings.port}: "
-                f"{error.strerror or error}"
-            ) from error
+    """Raise UserError where nobody can listen there: sooner than the gateway would."""
+    bound(settings).close()

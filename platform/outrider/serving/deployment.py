@@ -37,16 +37,16 @@ QUIET = LoggingConfig(enable_access_log=False, log_level="WARNING")
 
 
 def start_serve(settings: ServingSettings, log: Path) -> None:
-    """Serve with its HTTP proxy. UserError where it listens elsewhere already."""
+    """Serve; on a cluster with its proxies. UserError where these listen elsewhere already."""
     _log_into(log)
     where = {"host": settings.host, "port": settings.port}
-    location = ProxyLocation.EveryNode if is_given() else ProxyLocation.HeadOnly
+    location = ProxyLocation.EveryNode if is_given() else ProxyLocation.Disabled
     try:
         serve.start(proxy_location=location, http_options=where, logging_config=QUIET)
     except (RayServeException, RayError, RuntimeError, TimeoutError) as error:
         raise Fault(f"Serve does not start: {str(error).splitlines()[0]}") from error
     there = _get_global_client().http_config
-    if (there.host, there.port) != (settings.host, settings.port):
+    if is_given() and (there.host, there.port) != (settings.host, settings.port):
         raise UserError(
             f"serving.port: Serve on this cluster listens on {there.host} port {there.port} "
             "already; give serving.host and serving.port so"

@@ -59,6 +59,11 @@ class Desk:
         self.num_calls = 0  # under way
         self.is_leaving = False  # calls under way end, others are refused
 
+    def leave(self) -> int:
+        """Refuse calls from now on. How many are under way."""
+        self.is_leaving = True
+        return self.num_calls
+
     def trip(self, key: str) -> Trip:
         return Trip(choose(self.plan, key))
 

@@ -62,7 +62,7 @@ def applications(settings: ServeJob, fingerprint: str, cpus: int) -> Callable[[]
     created = int(SystemClock().time())
     return lambda: (
         bind_release(settings, cpus=cpus),
-        bind_gateway(settings, fingerprint=fingerprint, created=created),
+        bind_gateway(settings, fingerprint=fingerprint, created=created, listens=not is_given()),
     )
 
 
