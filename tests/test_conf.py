@@ -10,7 +10,7 @@ import pytest
 from outrider.config.comments import document
 from outrider.config.folders import SHIPPED, Folders
 from outrider.config.load import composed, load
-from outrider.config.schema import BenchJob, BulkJob, CompareJob, ServeJob, SweepJob
+from outrider.config.schema import BenchJob, BulkJob, CompareJob, RolloutJob, ServeJob, SweepJob
 from outrider.config.typed import keys
 
 JOBS = {
@@ -19,6 +19,7 @@ JOBS = {
     "serve": (ServeJob, ()),
     "sweep": (SweepJob, ()),
     "compare": (CompareJob, ()),
+    "rollout": (RolloutJob, ()),
 }
 DRAFT_MODEL = ("draft.model.source=hub:org/name@main",)
 NEEDS = {

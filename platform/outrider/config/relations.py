@@ -16,14 +16,18 @@ from outrider.config.schema import (
     DraftSettings,
     Dtype,
     EngineSettings,
+    GateSettings,
     ModelSettings,
     NgramSettings,
+    PlanSettings,
+    RolloutSettings,
     RuntimeKind,
     SamplingSettings,
     ServeJob,
     ServingSettings,
     SweepJob,
     SweepSettings,
+    WebhookSettings,
 )
 
 
@@ -151,6 +155,42 @@ def _serve(settings: ServeJob) -> Iterator[tuple[str, str]]:
             yield name, "must not be empty"
 
 
+def _plan(settings: PlanSettings) -> Iterator[tuple[str, str]]:
+    weights = settings.weights
+    if not weights or list(weights) != sorted(set(weights)) or weights[-1] >= 1:
+        yield "weights", f"must grow and stay below 1, got {list(weights)}"
+    for weight in settings.approvals:
+        if weight not in weights:
+            yield "approvals", f"{weight:g} is none of the weights {list(weights)}"
+    if settings.max_s <= settings.min_s:
+        yield "max_s", f"must be more than min_s ({settings.min_s:g})"
+
+
+def _gates(settings: GateSettings) -> Iterator[tuple[str, str]]:
+    for name in ("max_first_token_ratio", "max_inter_token_ratio", "max_total_ratio"):
+        if 0 < getattr(settings, name) < 1:
+            yield name, f"must be 0 (off) or at least 1, got {getattr(settings, name):g}"
+    for name in ("min_speed_ratio", "min_acceptance_ratio", "min_tokens_per_round_ratio"):
+        if getattr(settings, name) >= 1:
+            yield name, "must be below 1: equal releases would never surely reach it"
+
+
+def _is_http(url: str) -> bool:
+    return url.startswith(("http://", "https://"))
+
+
+def _webhooks(settings: WebhookSettings) -> Iterator[tuple[str, str]]:
+    for name in ("pre_url", "step_url", "done_url"):
+        url = getattr(settings, name)
+        if url and not _is_http(url):
+            yield name, f"must begin with http:// or https://, got {url!r}"
+
+
+def _rollout(settings: RolloutSettings) -> Iterator[tuple[str, str]]:
+    if not _is_http(settings.url):
+        yield "url", f"must begin with http:// or https://, got {settings.url!r}"
+
+
 RELATIONS: dict[type, Callable[[Any], Iterator[tuple[str, str]]]] = {
     ModelSettings: _model,
     DraftSettings: _draft,
@@ -164,4 +204,8 @@ RELATIONS: dict[type, Callable[[Any], Iterator[tuple[str, str]]]] = {
     CompareSettings: _compare,
     SweepSettings: _sweep,
     SweepJob: _sweep_job,
+    PlanSettings: _plan,
+    GateSettings: _gates,
+    WebhookSettings: _webhooks,
+    RolloutSettings: _rollout,
 }

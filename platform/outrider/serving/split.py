@@ -1,4 +1,6 @@
-"""Which release answers a request. Pure: the plan and the request's key decide, nothing else."""
+"""Which release answers a request, and which one repeats it unseen. Pure: the plan and the
+request's key decide, nothing else.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +23,12 @@ class Plan:
     stable: str
     candidate: str | None = None
     weight: float = 0.0
+    shadow_share: float = 0.0  # of stable's requests that the candidate decodes too
+    shadow_in_flight: int = 4  # mirrored requests at a time
+    shadow_deadline_s: float = 60.0  # longest that a mirrored request may take
+    most_per_minute: int = 0  # requests that the candidate may get; 0: any number
+    salt: str = ""  # of the rollout: each has its own first 5 %
+    revision: int = 0  # a plan of a lower one comes too late
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +37,29 @@ class Choice:
 
     release: str
     arm: Arm
+    mirror: str | None = None  # release that decodes it too, for nobody
+    is_forced: bool = False  # by the request's own header: no fair sample of its arm
 
 
-def choose(plan: Plan, key: str) -> Choice:
-    """Sticky and monotone: a key in the candidate stays there while the weight grows."""
-    if plan.candidate is not None and place(key) < plan.weight:
-        return Choice(plan.candidate, Arm.CANDIDATE)
-    return Choice(plan.stable, Arm.STABLE)
+def choose(plan: Plan, key: str, forced: Arm | None = None) -> Choice:
+    """Sticky and monotone: a key in the candidate stays there while the weight grows.
+
+    `forced`: the arm that the request asks for; where there is no candidate, stable answers.
+    """
+    if plan.candidate is None:
+        return Choice(plan.stable, Arm.STABLE, is_forced=forced is Arm.STABLE)
+    is_candidates = place(plan.salt, key) < plan.weight
+    if forced is not None:
+        is_candidates = forced is Arm.CANDIDATE
+    if is_candidates:
+        return Choice(plan.candidate, Arm.CANDIDATE, is_forced=forced is not None)
+    # Another salt: whether a key is mirrored says nothing about its place in the split.
+    is_mirrored = place(f"{plan.salt}/shadow", key) < plan.shadow_share
+    mirror = plan.candidate if is_mirrored and forced is None else None
+    return Choice(plan.stable, Arm.STABLE, mirror, is_forced=forced is not None)
 
 
-def place(key: str) -> float:
+def place(salt: str, key: str) -> float:
     """A key's fixed place in [0, 1)."""
-    digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "big") / 2**64
+    text = f"{salt}\0{key}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big") / 2**64

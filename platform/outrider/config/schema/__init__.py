@@ -16,6 +16,15 @@ from outrider.config.schema.draft import (
 )
 from outrider.config.schema.engine import EngineSettings, RuleKind, SamplingSettings
 from outrider.config.schema.model import Dtype, ModelSettings, RuntimeKind
+from outrider.config.schema.rollout import (
+    GateSettings,
+    OnStall,
+    PlanSettings,
+    RolloutAction,
+    RolloutJob,
+    RolloutSettings,
+    WebhookSettings,
+)
 from outrider.config.schema.serving import ServeAction, ServeJob, ServingSettings
 from outrider.config.schema.sweep import SweepJob, SweepSettings
 from outrider.config.schema.tracking import Accepted, TrackingSettings
@@ -39,10 +48,16 @@ __all__ = [
     "DrafterKind",
     "Dtype",
     "EngineSettings",
+    "GateSettings",
     "LengthPolicy",
     "ModelSettings",
     "NgramSettings",
+    "OnStall",
     "Part",
+    "PlanSettings",
+    "RolloutAction",
+    "RolloutJob",
+    "RolloutSettings",
     "RuleKind",
     "RuntimeKind",
     "SamplingSettings",
@@ -53,4 +68,5 @@ __all__ = [
     "SweepSettings",
     "TrackingSettings",
     "TrialSettings",
+    "WebhookSettings",
 ]
