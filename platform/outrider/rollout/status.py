@@ -31,17 +31,23 @@ class Status:
     stable: str  # name of the release that serves until promotion
     stable_fingerprint: str
     began_s: float  # seconds since 1970
-    since_s: float  # when this phase, or this step, began
+    since_s: float  # when this phase, or this step, began; later by what it was paused
     phase: Phase = Phase.PENDING
     step: int = 0  # of the canary, from 0
     is_paused: bool = False
     paused_s: float = 0.0  # when it was paused
     waits: str = ""  # for an operator's approval, and why; empty: it does not
     approved: bool = False  # of this step
+    has_stalled: bool = False  # its time ran out and nothing was decided; told once
     reason: str = ""  # of the last move
     criteria: str = ""  # digest of plan and gates, recorded before the first request
     run_id: str = ""  # MLflow's, of the whole rollout
     revision: int = 1
+
+    def elapsed_s(self, now_s: float) -> float:
+        """Of this phase or step; what was paused does not count."""
+        until = self.paused_s if self.is_paused else now_s
+        return max(0.0, until - self.since_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
