@@ -28,17 +28,18 @@ class Finding:
     high: float | None = None
     num_stable: int = 0  # requests
     num_candidate: int = 0
+    counts: bool = True  # False: inconclusive, and keeps nothing from going on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """FAIL where any finding fails, PASS where every one passes and there is one."""
+    """FAIL where any finding that counts fails, PASS where all of them pass and there is one."""
 
     findings: tuple[Finding, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
-        told = {found.verdict for found in self.findings}
+        told = {found.verdict for found in self.findings if found.counts}
         if Verdict.FAIL in told:
             return Verdict.FAIL
         return Verdict.PASS if told == {Verdict.PASS} else Verdict.INCONCLUSIVE
@@ -48,6 +49,6 @@ class Judgement:
         """Why, by the finding that decides."""
         for verdict in (Verdict.FAIL, Verdict.INCONCLUSIVE):
             for found in self.findings:
-                if found.verdict is verdict:
+                if found.verdict is verdict and found.counts:
                     return found.reason
         return "every gate is passed" if self.findings else "nothing was measured"
