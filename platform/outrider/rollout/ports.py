@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any, Protocol
 
 from outrider.rollout.status import Candidate
+from outrider.serving.health import Health as Health
 from outrider.serving.sample import Cursor, Reading
 from outrider.serving.split import Plan
-
-
-class Health(StrEnum):
-    """Whether a release can be given traffic."""
-
-    STARTING = "starting"
-    READY = "ready"
-    FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

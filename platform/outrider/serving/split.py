@@ -27,6 +27,7 @@ class Plan:
     shadow_in_flight: int = 4  # mirrored requests at a time
     shadow_deadline_s: float = 60.0  # longest that a mirrored request may take
     most_per_minute: int = 0  # requests that the candidate may get; 0: any number
+    near_tie: float = 0.5  # logits; a mirrored answer that parts at a smaller margin is near
     salt: str = ""  # of the rollout: each has its own first 5 %
     revision: int = 0  # a plan of a lower one comes too late
 
