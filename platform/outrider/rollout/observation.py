@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from outrider.rollout.command import Command
 from outrider.rollout.ports import Health
@@ -22,7 +22,7 @@ class Observation:
     failure: str = ""  # what the service says of a FAILED one
     has_warmed: bool = False  # it answered prompts of its own
     is_stable_there: bool = True  # the release that a rollback goes to could take all traffic
-    judgement: Judgement = Judgement()
+    judgement: Judgement = field(default_factory=Judgement)
     num_stable: int = 0  # samples of this step
     num_candidate: int = 0
     num_shadow: int = 0  # mirrored requests of this step that were heard of
