@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from outrider.config.schema import PlanSettings
+from outrider.config.schema import GateSettings, PlanSettings
 from outrider.rollout.command import Command, Verb
 from outrider.rollout.layout import plan_of, weight_of
 from outrider.rollout.observation import Observation
@@ -17,6 +17,7 @@ from outrider.rollout.verdict import Finding, Judgement, Verdict
 from outrider.serving.split import Plan
 
 PLAN = PlanSettings(weights=(0.05, 0.25, 0.5), min_samples=10, min_s=5.0, max_s=60.0, keep_s=20.0)
+GATES = GateSettings(near_tie=0.3)
 GOOD = {"health": Health.READY, "has_warmed": True}
 
 
@@ -66,7 +67,7 @@ class Course:
 
     @property
     def in_force(self) -> Plan:
-        return plan_of(self.status, self.plan)
+        return plan_of(self.status, self.plan, GATES)
 
     def look(self, *verbs: Verb, after_s: float = 1.0, **seen: Any) -> tuple[Move, ...]:
         self.now_s += after_s

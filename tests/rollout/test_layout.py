@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 
-from course import PLAN, Course
+from course import GATES, PLAN, Course
 
 from outrider.rollout.command import Verb
 from outrider.rollout.layout import goal, plan_of, wanted
@@ -37,7 +37,7 @@ def test_p18_a_status_that_was_stored_gives_the_same_plan() -> None:
     course = Course().reach(Phase.CANARY, step=1)
     stored = asdict(course.status)
     again = Status(**{**stored, "candidate": Candidate(**stored["candidate"])})
-    assert plan_of(again, PLAN) == course.in_force
+    assert plan_of(again, PLAN, GATES) == course.in_force
 
 
 def test_rollouts_try_different_keys_first() -> None:
@@ -51,6 +51,7 @@ def test_a_shadow_has_no_weight_and_a_canary_no_shadow() -> None:
     plan = Course().reach(Phase.SHADOW).in_force
     assert (plan.candidate, plan.weight, plan.shadow_share) == ("new", 0.0, 1.0)
     assert plan.shadow_in_flight == PLAN.shadow_in_flight
+    assert plan.near_tie == GATES.near_tie
     plan = Course().reach(Phase.CANARY).in_force
     assert (plan.candidate, plan.weight, plan.shadow_share) == ("new", 0.05, 0.0)
 
@@ -85,4 +86,4 @@ def test_who_must_be_there() -> None:
         course.look()
     assert names.pop(Phase.PENDING) == {"old"}
     assert set(names.values()) == {frozenset({"old", "new"})}
-    assert goal(course.status, PLAN).releases == {"new"}
+    assert goal(course.status, PLAN, GATES).releases == {"new"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from course import FAILS, OPEN, PASSES, PLAN, Course, asks, begun
+from course import FAILS, GATES, OPEN, PASSES, PLAN, Course, asks, begun
 
 from outrider.config.schema import OnStall
 from outrider.rollout.command import Command, Verb
@@ -305,4 +305,4 @@ def test_what_was_seen_under_another_revision_decides_nothing() -> None:
     assert moves
     assert after.revision == status.revision + 1
     assert advance(after, look, PLAN, 1001.0) == (after, ())
-    assert plan_of(after, PLAN).revision == after.revision
+    assert plan_of(after, PLAN, GATES).revision == after.revision

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from course import FAILS, OPEN, PASSES, PLAN, asks, candidate
+from course import FAILS, GATES, OPEN, PASSES, PLAN, asks, candidate
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -70,7 +70,7 @@ class Rollouts(RuleBasedStateMachine):
         return next((status for status in self.rollouts if not status.phase.is_over), None)
 
     def _put(self) -> None:
-        wanted = goal(self.rollouts[-1], self.plan).plan
+        wanted = goal(self.rollouts[-1], self.plan, GATES).plan
         if wanted.revision > self.in_force.revision:
             self.in_force = wanted
         assert self.in_force == wanted
@@ -160,7 +160,7 @@ class Rollouts(RuleBasedStateMachine):
 
     def _of_candidate(self, status: Status) -> set[str]:
         """Keys that the candidate answers, in whatever arm it is by now."""
-        plan = goal(status, self.plan).plan
+        plan = goal(status, self.plan, GATES).plan
         name = status.candidate.name
         return {key for key in KEYS if choose(plan, key).release == name}
 
@@ -172,7 +172,7 @@ class Rollouts(RuleBasedStateMachine):
     @invariant()
     def the_service_has_what_serves(self) -> None:
         status = self.rollouts[-1]
-        whole = goal(status, self.plan)
+        whole = goal(status, self.plan, GATES)
         assert whole.plan.stable in whole.releases
         assert whole.plan.candidate is None or whole.plan.candidate in whole.releases
         if status.phase not in IN_CHARGE:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from outrider.config.schema import PlanSettings
+from outrider.config.schema import GateSettings, PlanSettings
 from outrider.rollout.phase import Phase
 from outrider.rollout.status import Status
 from outrider.serving.split import Plan
@@ -24,8 +24,8 @@ class Goal:
     releases: frozenset[str]  # that must be there; any other one goes, once the plan is in force
 
 
-def goal(status: Status, plan: PlanSettings) -> Goal:
-    return Goal(plan=plan_of(status, plan), releases=wanted(status))
+def goal(status: Status, plan: PlanSettings, gates: GateSettings) -> Goal:
+    return Goal(plan=plan_of(status, plan, gates), releases=wanted(status))
 
 
 def serving_release(status: Status) -> str:
@@ -42,7 +42,7 @@ def weight_of(status: Status, plan: PlanSettings) -> float:
     return 1.0 if status.phase in IN_CHARGE else 0.0
 
 
-def plan_of(status: Status, plan: PlanSettings) -> Plan:
+def plan_of(status: Status, plan: PlanSettings, gates: GateSettings) -> Plan:
     """How requests are divided; the salt is the rollout's, so a key keeps its place all along.
 
     The candidate is named only while it is tried: not before it is ready, and not once it is
@@ -61,6 +61,7 @@ def plan_of(status: Status, plan: PlanSettings) -> Plan:
         shadow_in_flight=plan.shadow_in_flight,
         shadow_deadline_s=plan.shadow_deadline_s,
         most_per_minute=plan.most_per_minute,
+        near_tie=gates.near_tie,
         salt=status.rollout_id,
         revision=status.revision,
     )

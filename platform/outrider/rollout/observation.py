@@ -11,7 +11,8 @@ from outrider.rollout.verdict import Judgement
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """One look. Its evidence is of this phase and step alone: nothing is carried over a move.
+    """One look. Its evidence is of this phase and step alone: nothing is carried over a move, but
+    for the last step of the canary, which goes on while the confirmation is decoded.
 
     `revision` is that of the status it was taken under. What was seen under another one decides
     nothing, so that one look never moves twice.

@@ -102,7 +102,8 @@ def _evidence(status: Status, moves: Sequence[Move], judgement: Judgement) -> It
         findings = next((move.evidence for move in reversed(moves) if move.evidence), ())
     for found in findings:
         group = f" [{found['group']}]" if found["group"] else ""
-        yield f"  {found['verdict']!s:<12} {found['figure']}{group}: {found['reason']}"
+        verdict = found["verdict"] if found["counts"] else "told only"
+        yield f"  {verdict!s:<12} {found['figure']}{group}: {found['reason']}"
     if status.phase in TRIED and not findings:
         yield "  nothing was measured in this step yet"
 
