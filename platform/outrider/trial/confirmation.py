@@ -15,17 +15,23 @@ DIGITS = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmation:
-    """One evaluation set's part that confirms."""
+    """One evaluation set's part that confirms. Each question is asked of it once by itself."""
 
     registry: Registry
     evaluation_sha256: str
+    question: str = "confirmation"  # is it faster; rollout.confirmation: does it say the same
 
     @property
     def tag(self) -> str:
-        return f"confirmation.{self.evaluation_sha256[:DIGITS]}"
+        return f"{self.question}.{self.evaluation_sha256[:DIGITS]}"
 
     def spend(self, version: Version, run_id: str) -> int:
-        """Record a use by the run; return which use it is, from 1. Raises Fault as the registry."""
-        uses = [use for use in version.tags.get(self.tag, "").split(",") if use] + [run_id]
-        self.registry.set_tags(version.number, {self.tag: ",".join(uses)})
-        return len(uses)
+        """Record a use by the run; return which use it is, from 1. Raises Fault as the registry.
+
+        A run that goes on after a crash is the same use.
+        """
+        uses = [use for use in version.tags.get(self.tag, "").split(",") if use]
+        if run_id not in uses:
+            uses.append(run_id)
+            self.registry.set_tags(version.number, {self.tag: ",".join(uses)})
+        return uses.index(run_id) + 1

@@ -34,24 +34,27 @@ class Evaluation:
     cases: tuple[Case, ...]
 
 
-def read_evaluation(path: Path, *, answer_tokens: int) -> Evaluation:
-    """Read the file. `answer_tokens`: most tokens of an answer. UserError names file and line."""
+def read_evaluation(path: Path, *, answer_tokens: int, key: str = "trial.evaluation") -> Evaluation:
+    """Read the file. `answer_tokens`: most tokens of an answer.
+
+    UserError names `key`, which the file was set by, the file and the line.
+    """
     try:
         content = path.read_bytes()
         lines = content.decode().splitlines()
     except OSError as error:
-        raise UserError(f"trial.evaluation: {path}: {error.strerror}") from error
+        raise UserError(f"{key}: {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise UserError(f"trial.evaluation: {path} is not UTF-8") from error
+        raise UserError(f"{key}: {path} is not UTF-8") from error
     cases: dict[str, Case] = {}
     for number, line in enumerate(lines, start=1):
         if line.strip():
-            case = _case(f"{path}:{number}", line, answer_tokens)
+            case = _case(f"{key}: {path}:{number}", line, answer_tokens)
             if case.name in cases:
-                raise UserError(f"trial.evaluation: {path}:{number}: id {case.name!r} is there")
+                raise UserError(f"{key}: {path}:{number}: id {case.name!r} is there")
             cases[case.name] = case
     if not cases:
-        raise UserError(f"trial.evaluation: {path} has no prompts")
+        raise UserError(f"{key}: {path} has no prompts")
     digest = hashlib.sha256(content).hexdigest()
     return Evaluation(name=path.name, sha256=digest, cases=tuple(cases.values()))
 
@@ -60,7 +63,7 @@ def _case(where: str, line: str, answer_tokens: int) -> Case:
     try:
         row = _checked(json.loads(line))
     except (ValueError, TypeError) as error:
-        raise UserError(f"trial.evaluation: {where}: {error}") from error
+        raise UserError(f"{where}: {error}") from error
     return Case(
         name=row["id"],
         messages=tuple(row["messages"]),
