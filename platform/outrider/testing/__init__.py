@@ -5,6 +5,7 @@ from outrider.testing.automaton import Automaton, AutomatonCompiler, AutomatonMa
 from outrider.testing.manual_clock import ManualClock
 from outrider.testing.memory_history import MemoryHistory
 from outrider.testing.memory_registry import MemoryRegistry
+from outrider.testing.memory_service import Effect, MemoryService
 from outrider.testing.memory_tracker import MemoryRun, MemoryTracker
 from outrider.testing.over_model import DelayedModel, OverModel, WedgedModel
 from outrider.testing.scripted_drafter import ScriptedDrafter
@@ -20,11 +21,13 @@ __all__ = [
     "AutomatonMatcher",
     "ByteTokenizer",
     "DelayedModel",
+    "Effect",
     "LetterTokenizer",
     "ManualClock",
     "MemoryHistory",
     "MemoryRegistry",
     "MemoryRun",
+    "MemoryService",
     "MemoryTracker",
     "OverModel",
     "ScriptedDrafter",
