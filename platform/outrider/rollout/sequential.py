@@ -18,7 +18,8 @@ so by Ville's inequality P(E ever reaches 1/alpha) <= alpha. Variances are estim
 asymptotic (Waudby-Smith et al. 2021, "Time-uniform central limit theory and asymptotic confidence
 sequences"). For want of requests it would be wrong at the beginning, where chance is greatest;
 therefore each arm needs `START` of them, and z is read as a Student t with Welch's degrees of
-freedom. `outrider.rollout.simulation` measures what is left.
+freedom. What is left errs to one side: of times that are skewed even as logarithms, an arm with few
+requests looks too fast rather than too slow. `outrider.rollout.simulation` measures it.
 """
 
 from __future__ import annotations
