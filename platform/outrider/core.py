@@ -191,6 +191,7 @@ class Completion:
     error: str | None = None
     num_prompt_tokens: int = 0
     counters: Counters = field(default_factory=Counters)
+    queue_s: float | None = None  # seconds from submit to its first round; None: it was in none
     first_token_s: float | None = None  # seconds from submit to the first token
     total_s: float = 0.0  # seconds from submit to the end
 

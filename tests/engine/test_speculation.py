@@ -212,3 +212,24 @@ def test_a_fixed_length_still_measures_plain_decoding_now_and_then() -> None:
         lambda _round, _row: 0.9, policy=LengthPolicy.FIXED, breaker=BreakerSettings(enabled=False)
     ).run(100)
     assert set(unwatched.lengths) == {(8,)}
+
+
+def test_what_drafting_gave_over_plain_decoding_is_summed() -> None:
+    good = World(lambda _round, _row: 0.8).run(400).spec.drafts
+    wrong = World(lambda _round, _row: 0.0, 4, LengthPolicy.FIXED, 8).run(100).spec.drafts
+    assert good.goodput_ratio is not None
+    assert good.goodput_ratio > 1.8
+    assert wrong.goodput_ratio is not None
+    assert wrong.goodput_ratio < 0.8
+    assert wrong.num_drafts > 100
+    assert World(lambda _round, _row: 0.8, limits={0: 0}).run(50).spec.drafts.num_drafts == 0
+
+
+def test_probes_draft_though_the_rule_has_come_to_rest_but_not_against_the_breaker() -> None:
+    """A trial of the whole release must tell something within seconds."""
+    world = World(lambda _round, _row: 0.0).run(400)
+    assert world.lengths[-100:].count((0,)) > 95
+    world.spec.probe_share = 0.5
+    assert world.run(3).lengths[-3:] == [(4,)] * 3
+    world.run(300)
+    assert world.drafting_ratio(-100) < 0.3

@@ -188,6 +188,11 @@ def probing_rows(row_ids: Sequence[int], epoch: int, share: float) -> frozenset[
     return frozenset(sorted(row_ids, key=lambda row_id: _hash(row_id, epoch))[:wanted])
 
 
+def is_in_share(row_id: int, share: float) -> bool:
+    """Whether a row is one of `share` of all rows, for its whole life. There may be none."""
+    return _hash(row_id, 0) < share * 2**64
+
+
 def _hash(row_id: int, epoch: int) -> int:
     mixed = ((row_id + 1) * _GOLDEN + epoch * 0xD1B54A32D192ED03) & _MASK
     mixed = ((mixed ^ (mixed >> 32)) * _GOLDEN) & _MASK

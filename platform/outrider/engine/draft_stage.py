@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from outrider.core import Clock, Mode
+from outrider.engine.breaker import is_in_share
 from outrider.engine.drafters import DraftRow, Proposal, SafeDrafter
 from outrider.engine.drafting import make_draft_row, permitted
 from outrider.engine.kv_cache import BlockPool
@@ -34,7 +35,14 @@ class DraftStage:
         self._max_round_tokens = max_round_tokens
         self._rows: dict[int, DraftRow] = {}
         self.mode = Mode.SPECULATIVE
-        self.max_length: int | None = None  # of any row's draft, in tokens; None: the policy's
+        self._max_length: int | None = None  # of any row's draft, in tokens; None: the policy's
+        self._probe_share: float | None = None  # of the rows: these draft though the mode is plain
+
+    def set_control(self, mode: Mode, max_length: int | None, probe_share: float | None) -> None:
+        """From the next round on."""
+        self.mode, self._max_length = mode, max_length
+        share = probe_share if mode is Mode.PLAIN else None
+        self._probe_share = self._policy.probe_share = share
 
     def open(self, row: Row) -> None:
         self._rows[row.row_id] = make_draft_row(row, self._vocab_size)
@@ -72,13 +80,18 @@ class DraftStage:
 
     def _limit(self, row: Row) -> int:
         allowed = row.request.speculation
-        if not allowed.enabled or self.mode is Mode.PLAIN:
+        if not allowed.enabled or not self._may_draft(row):
             return 0
         limits = [self._policy.max_length, row.max_drafted]
         limits += [
-            limit for limit in (allowed.max_draft_length, self.max_length) if limit is not None
+            limit for limit in (allowed.max_draft_length, self._max_length) if limit is not None
         ]
         return max(0, min(limits))
+
+    def _may_draft(self, row: Row) -> bool:
+        if self.mode is Mode.SPECULATIVE:
+            return True
+        return self._probe_share is not None and is_in_share(row.row_id, self._probe_share)
 
     def _choose(self, round_: Round, decoding: list[Turn], limits: Sequence[int]) -> Sequence[int]:
         decision = self._policy.decide(

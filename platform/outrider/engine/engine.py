@@ -28,7 +28,7 @@ from outrider.engine.kv_cache import BlockPool
 from outrider.engine.language_model import LanguageModel
 from outrider.engine.ledger import Ledger
 from outrider.engine.load import EngineLoad
-from outrider.engine.round import Round, Turn, record, round_cost, row_outcome
+from outrider.engine.round import Round, record, round_cost, row_outcome
 from outrider.engine.round_record import TraceSink
 from outrider.engine.row import Row
 from outrider.engine.scheduler import Scheduler
@@ -132,7 +132,7 @@ class Engine:
     def step(self) -> list[Update]:
         """Schedule, draft, score, accept and resample, commit. Returns what is new."""
         started = self._clock.monotonic()
-        round_ = Round([Turn(slot, slot.decodes) for slot in self._scheduler.schedule()])
+        round_ = Round.of(self._scheduler.schedule(), started)
         if round_.turns:
             self._drafting.run(round_)
             self._scoring.run(round_)
@@ -197,9 +197,17 @@ class Engine:
 
     # -- state ------------------------------------------------------------------------------
 
-    def set_control(self, mode: Mode, max_draft_length: int | None = None) -> None:
-        """From the next round on. What was learnt about acceptance, cost and breakers stays."""
-        self._drafting.mode, self._drafting.max_length = mode, max_draft_length
+    def set_control(
+        self,
+        mode: Mode,
+        max_draft_length: int | None = None,
+        probe_share: float | None = None,
+    ) -> None:
+        """From the next round on. What was learnt about acceptance, cost and breakers stays.
+
+        `probe_share`: of the rows, which draft all the same where the mode is plain.
+        """
+        self._drafting.set_control(mode, max_draft_length, probe_share)
 
     def load(self) -> EngineLoad:
         """What there is to do, in time linear in the running rows."""
@@ -210,6 +218,7 @@ class Engine:
             num_free_blocks=self._pool.num_free,
             num_blocks=self._pool.num_blocks,
             num_rounds=self._ledger.num_rounds,
+            drafts=self._ledger.drafts + self._policy.drafts,
         )
 
     def stats(self) -> dict[str, object]:

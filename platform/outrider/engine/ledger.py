@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from outrider.core import Counters, add_by_position
+from outrider.engine.draft_sums import NOTHING_DRAFTED, DraftSums
 from outrider.engine.round import Turn
 from outrider.engine.row import Row
 
@@ -16,12 +17,15 @@ class Ledger:
     def __init__(self) -> None:
         self.num_rounds = 0
         self.ended = Counters()
+        self.drafts = NOTHING_DRAFTED  # of ended and running rows; goodput is not known here
         self._by_drafter: dict[str, Counters] = {}
 
     def enter(self, turn: Turn) -> None:
         """Count a committed turn for its row and for its drafter."""
         _count_turn(turn)
         if turn.proposal.tokens:
+            accepted = turn.outcome.accepted if turn.outcome else 0
+            self.drafts += DraftSums(len(turn.proposal.tokens), accepted)
             _count_drafted(self._by_drafter.setdefault(turn.offer.name, Counters()), turn)
 
     def close(self, row: Row) -> None:

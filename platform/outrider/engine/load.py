@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from outrider.engine.draft_sums import NOTHING_DRAFTED, DraftSums
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineLoad:
@@ -20,6 +22,7 @@ class EngineLoad:
     num_free_blocks: int = 0  # those kept for their prefix alone are free
     num_blocks: int = 0
     num_rounds: int = 0  # ended so far
+    drafts: DraftSums = NOTHING_DRAFTED  # so far
 
     @property
     def is_idle(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from outrider.engine.block import ScoredBlock
@@ -39,6 +40,14 @@ class Round:
     draft_s: float = 0.0
     score_s: float = 0.0
     was_unprepared: bool = False  # the model had to prepare for this size first
+
+    @classmethod
+    def of(cls, slots: Iterable[Slot], now: float) -> Round:
+        """A round that begins now (seconds)."""
+        turns = [Turn(slot, slot.decodes) for slot in slots]
+        for turn in turns:
+            turn.row.enter_round(now)
+        return cls(turns)
 
     @property
     def num_tokens(self) -> int:

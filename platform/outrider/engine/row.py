@@ -44,6 +44,7 @@ class Row:
     counters: Counters = field(default_factory=Counters)
     stop: Stop | None = None
     error: str | None = None
+    queue_s: float | None = None  # from submit to the first round; None: it was in none
     first_token_s: float | None = None
     stream: TextStream | None = None
     matcher: Matcher | None = None  # where the request has a constraint
@@ -122,6 +123,11 @@ class Row:
             if self.stop is not None:
                 return index + 1
         return len(tokens)
+
+    def enter_round(self, now: float) -> None:
+        """It takes part in a round that begins now: the first time, its waiting is over."""
+        if self.queue_s is None:
+            self.queue_s = now - self.submitted_s
 
     def end(self, reason: FinishReason, error: str | None = None) -> None:
         """End the row for a reason of the engine's: cancelled or failed."""
@@ -208,6 +214,7 @@ class Row:
             error=self.error,
             num_prompt_tokens=self.num_prompt,
             counters=self.counters,
+            queue_s=self.queue_s,
             first_token_s=self.first_token_s,
             total_s=now - self.submitted_s,
         )

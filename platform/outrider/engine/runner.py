@@ -60,9 +60,17 @@ class Runner:
         """Free the row and its blocks before the next round; its future gets finish ABORT."""
         self._mail.post(lambda: self._cancel(request_id))
 
-    def set_control(self, mode: Mode, max_draft_length: int | None = None) -> None:
-        """How every row decodes from the next round on; `max_draft_length` in tokens."""
-        self._mail.post(lambda: self._engine.set_control(mode, max_draft_length))
+    def set_control(
+        self,
+        mode: Mode,
+        max_draft_length: int | None = None,
+        probe_share: float | None = None,
+    ) -> None:
+        """How every row decodes from the next round on; `max_draft_length` in tokens.
+
+        `probe_share`: of the rows, which draft all the same where the mode is plain.
+        """
+        self._mail.post(lambda: self._engine.set_control(mode, max_draft_length, probe_share))
 
     def load(self) -> EngineLoad:
         """What there is to do. Never waits for a round."""

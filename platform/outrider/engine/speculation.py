@@ -18,6 +18,7 @@ from outrider.engine.draft_length import (
     best_lengths,
     fixed_lengths,
 )
+from outrider.engine.draft_sums import NOTHING_DRAFTED, DraftSums
 from outrider.engine.drafters import Offer
 from outrider.engine.exploration import Exploration
 from outrider.engine.language_model import ExactSizes, RoundSizes
@@ -52,6 +53,8 @@ class SpeculationPolicy:
         self.cost = cost
         self.breaker = CLOSED  # the engine's; each row has its own
         self.num_rounds = 0
+        self.drafts = NOTHING_DRAFTED  # blocks whose goodput was measured, and that
+        self.probe_share: float | None = None  # of the rows, while only they draft
         self._length = length
         self._breaker_settings = breaker
         self._exploration = Exploration()
@@ -166,10 +169,12 @@ class SpeculationPolicy:
         lengths: list[int],
         budget: int,
     ) -> None:
-        """Lengthen what must be tried whatever the rule thinks: trials of breakers, and now and
-        then the class that has gone untested for longest, so that early bad luck does not last."""
+        """Lengthen what must be tried whatever the rule thinks: trials of breakers and of the
+        release, and now and then the class that has gone untested for longest, so that early bad
+        luck does not last."""
         for index, (row, _, _) in enumerate(candidates):
-            if Phase.HALF_OPEN in (row.breaker.phase, self.breaker.phase):
+            phases = (row.breaker.phase, self.breaker.phase)
+            if self.probe_share is not None or Phase.HALF_OPEN in phases:
                 lengths[index] = max(lengths[index], min(limits[index], _PROBE_LENGTH))
         if self.breaker.phase is Phase.CLOSED and self._exploration.is_due(self.num_rounds):
             self._exploration.extend(candidates, limits, lengths, self.acceptance)
@@ -206,6 +211,8 @@ class SpeculationPolicy:
             )
         if outcome.drafted or outcome.failed:
             seen = pace.of_row(outcome)
+            if outcome.drafted:
+                self.drafts += DraftSums(num_drafts=1, goodput=seen.ratio)
             row.breaker = breakers.advance(
                 row.breaker, seen, self._breaker_settings, self.num_rounds
             )
