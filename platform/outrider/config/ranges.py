@@ -157,5 +157,12 @@ RANGES: dict[type, dict[str, Range]] = {
         "affinity_slack": COUNT,
         "log_rows": POSITIVE_COUNT,
         "log_period_s": POSITIVE,
+        "fallback_min_acceptance": SHARE,
+        "fallback_min_goodput": SHARE,
+        "fallback_window_s": POSITIVE,
+        "fallback_min_drafted": POSITIVE_COUNT,
+        "fallback_wait_s": POSITIVE,
+        "fallback_max_wait_s": POSITIVE,
+        "fallback_probe_share": POSITIVE_SHARE,
     },
 }

@@ -86,6 +86,9 @@ def _serving(settings: ServingSettings) -> Iterator[tuple[str, str]]:
         yield from _exposed(settings)
     if 0 < settings.max_replicas < settings.num_replicas:
         yield "max_replicas", f"must be 0 or at least num_replicas ({settings.num_replicas})"
+    if settings.fallback_wait_s > settings.fallback_max_wait_s:
+        most = settings.fallback_max_wait_s
+        yield "fallback_wait_s", f"must be at most fallback_max_wait_s ({most:g})"
 
 
 RELEASE = re.compile(r"[A-Za-z0-9_-]{1,63}")

@@ -37,6 +37,19 @@ class ServingSettings:
     log_prompts: bool = False  # also write prompts and answers
     log_rows: int = 1000  # requests of one Parquet file
     log_period_s: float = 60.0  # longest a request waits to be written
+    # The fallback of a whole release (`outrider.serving.guard_state`). Its floors lie below what an
+    # engine gives that looks after itself: the length rule spends no slot that promises less than
+    # 0.02 tokens (`draft_length.LEAST_SLOT_GAIN`) and rests where a drafter is always wrong, so
+    # that too little is drafted to judge; its breaker opens at 0.98 of plain goodput already
+    # (`draft.breaker.min_gain`).
+    fallback: bool = True
+    fallback_min_acceptance: float = 0.02  # accepted / drafted over all replicas; 0: off
+    fallback_min_goodput: float = 0.9  # of drafting rows over plain decoding's; 0: off
+    fallback_window_s: float = 10.0  # over which both are taken
+    fallback_min_drafted: int = 256  # tokens, before they say anything
+    fallback_wait_s: float = 30.0  # plain, before the first probes; doubles each time
+    fallback_max_wait_s: float = 600.0  # longest wait; after so long without a fall: small again
+    fallback_probe_share: float = 0.1  # of the rows, which draft while it is tried again
 
 
 class ServeAction(Enum):
