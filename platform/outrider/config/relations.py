@@ -169,13 +169,20 @@ def _plan(settings: PlanSettings) -> Iterator[tuple[str, str]]:
         yield "max_s", f"must be more than min_s ({settings.min_s:g})"
 
 
+MOST_ALPHA = 0.5  # from here on a bound may lie on the wrong side of what was seen
+
+
 def _gates(settings: GateSettings) -> Iterator[tuple[str, str]]:
     for name in ("max_first_token_ratio", "max_inter_token_ratio", "max_total_ratio"):
-        if 0 < getattr(settings, name) < 1:
-            yield name, f"must be 0 (off) or at least 1, got {getattr(settings, name):g}"
+        if 0 < getattr(settings, name) <= 1:
+            yield name, f"must be 0 (off) or more than 1, got {getattr(settings, name):g}"
     for name in ("min_speed_ratio", "min_acceptance_ratio", "min_tokens_per_round_ratio"):
         if getattr(settings, name) >= 1:
             yield name, "must be below 1: equal releases would never surely reach it"
+    if settings.max_error_increase <= 0:
+        yield "max_error_increase", "must be more than 0: equal releases would never surely keep it"
+    if settings.alpha >= MOST_ALPHA:
+        yield "alpha", f"must be below {MOST_ALPHA:g}, got {settings.alpha:g}"
 
 
 def _is_http(url: str) -> bool:
