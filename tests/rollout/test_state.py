@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from course import FAILS, GATES, OPEN, PASSES, PLAN, Course, asks, begun
+from course import FAILS, GATES, OPEN, PASSES, PLAN, Course, begun
 
 from outrider.config.schema import OnStall
 from outrider.rollout.command import Command, Verb
@@ -300,9 +300,20 @@ def test_commands_of_one_look_are_obeyed_in_order_and_an_abort_always_wins() -> 
 
 def test_what_was_seen_under_another_revision_decides_nothing() -> None:
     status = begun()
-    look = Observation(revision=status.revision, health=Health.READY, commands=(asks(Verb.PAUSE),))
+    look = Observation(revision=status.revision, health=Health.READY, has_warmed=True)
     after, moves = advance(status, look, PLAN, 1001.0)
-    assert moves
+    assert [move.phase for move in moves] == [Phase.DEPLOYING]
     assert after.revision == status.revision + 1
     assert advance(after, look, PLAN, 1001.0) == (after, ())
     assert plan_of(after, PLAN, GATES).revision == after.revision
+
+
+@pytest.mark.parametrize("phase", [p for p in Phase if not p.is_over])
+def test_nothing_moves_forward_while_it_is_paused(phase: Phase) -> None:
+    late = (Phase.CONFIRMING, Phase.PROMOTING, Phase.KEEPING)
+    course = Course().reach(phase, 2 if phase in late else 0)
+    status = course.status
+    paused = replace(status, is_paused=True, paused_s=course.now_s + 50.0)  # its least time is over
+    course.status = paused
+    assert not course.looks(100)
+    assert course.status == paused
