@@ -30,6 +30,16 @@ TICK_S = 2.0
 PLAN = PlanSettings(
     weights=(0.25, 0.5), min_samples=30, min_s=5.0, max_s=400.0, keep_s=6.0, confirm=True
 )
+FEW = GateSettings(  # errors and answers alone, which few requests decide
+    min_speed_ratio=0.0,
+    min_acceptance_ratio=0.0,
+    min_tokens_per_round_ratio=0.0,
+    max_first_token_ratio=0.0,
+    max_inter_token_ratio=0.0,
+    max_total_ratio=0.0,
+    max_error_increase=0.3,
+)
+ALL = GateSettings()
 PROMPTS = Evaluation(
     name="evaluation.jsonl",
     sha256="0123456789abcdef",
@@ -53,7 +63,7 @@ class Stand:
         effects: Mapping[str, Effect] | None = None,
         *,
         plan: PlanSettings = PLAN,
-        gates: GateSettings | None = None,
+        gates: GateSettings = FEW,
         webhooks: WebhookSettings | None = None,
         per_s: float = 50.0,
         url: str = URL,
@@ -66,7 +76,7 @@ class Stand:
         self.registry = MemoryRegistry(self.clock)
         self.tracker = MemoryTracker()
         self.plan = plan
-        self.gates = gates or GateSettings()
+        self.gates = gates
         self.webhooks = webhooks or WebhookSettings()
         self.told: list[str] = []
         for name in ("stable", "candidate"):
@@ -131,9 +141,12 @@ class Stand:
 
 
 def sqlite_stand(
-    folder: Path, effects: Mapping[str, Effect] | None = None, plan: PlanSettings = PLAN
+    folder: Path,
+    effects: Mapping[str, Effect] | None = None,
+    plan: PlanSettings = PLAN,
+    gates: GateSettings = FEW,
 ) -> Stand:
-    return Stand(sqlite_uri(folder / "rollouts.db"), effects, plan=plan)
+    return Stand(sqlite_uri(folder / "rollouts.db"), effects, plan=plan, gates=gates)
 
 
 def another_process(number: int) -> Process:

@@ -141,11 +141,12 @@ def test_the_confirmation_part_is_the_trial_s_and_its_key_is_named(tmp_path: Pat
 
 def test_without_the_prompts_there_is_no_promotion(tmp_path: Path) -> None:
     """A second rollout of a release stalls, and an operator decides."""
-    stand = sqlite_stand(tmp_path, plan=replace(PLAN, weights=(0.5,), max_s=60.0))
+    stand = sqlite_stand(tmp_path, plan=replace(PLAN, weights=(0.5,), max_s=20.0))
     stand.registry.set_tags(2, {TAG: "another-rollout"})
     stand.begin()
     controller = stand.controller()
     stand.until(controller, "confirming")
-    for _ in range(60):
+    for _ in range(15):
         stand.clock.advance(2.0)
         assert controller.tick().phase is Phase.CONFIRMING
+    assert stand.store.get(stand.rollout_id).status.has_stalled

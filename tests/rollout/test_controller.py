@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from rollout_stand import (
+    ALL,
     CANDIDATE,
     GOOD_WAY,
     PLAN,
@@ -23,7 +24,7 @@ from outrider.rollout.command import Verb
 from outrider.rollout.operator import see_through
 from outrider.rollout.phase import Phase
 from outrider.rollout.store import LostError
-from outrider.serving.split import Plan
+from outrider.serving.split import Arm, Plan, choose
 from outrider.testing import Effect
 from outrider.tracking.tracker import RunStatus
 
@@ -33,7 +34,7 @@ FAILING = {"candidate": Effect(error_share=0.3)}
 
 
 def test_a_good_candidate_is_promoted_step_by_step(tmp_path: Path) -> None:
-    stand = sqlite_stand(tmp_path)
+    stand = sqlite_stand(tmp_path, gates=ALL)
     stand.begin()
     assert stand.run().phase is Phase.PROMOTED
     assert stand.way() == GOOD_WAY
@@ -62,7 +63,7 @@ def test_stable_is_there_until_its_time_behind_the_promotion_is_over(tmp_path: P
 def test_a_bad_candidate_is_taken_back_by_itself(
     tmp_path: Path, effects: dict[str, Effect], phases: set[str]
 ) -> None:
-    stand = sqlite_stand(tmp_path, effects)
+    stand = sqlite_stand(tmp_path, effects, gates=ALL)
     stand.begin()
     assert stand.run().phase is Phase.ROLLED_BACK
     assert {move.phase.value for move in stand.moves()[2:-1]} == phases
@@ -78,7 +79,7 @@ def test_a_failing_candidate_loses_its_traffic_within_the_look_that_finds_it(
 ) -> None:
     """P16. The shadow is left out, so that the errors are users'."""
     plan = replace(PLAN, shadow_share=0.0)
-    stand = sqlite_stand(tmp_path, FAILING, plan)
+    stand = sqlite_stand(tmp_path, FAILING, plan, ALL)
     stand.begin()
     controller = stand.controller()
     stand.until(controller, "canary")
@@ -91,7 +92,7 @@ def test_a_failing_candidate_loses_its_traffic_within_the_look_that_finds_it(
 def test_three_requests_of_which_one_fails_decide_nothing(tmp_path: Path) -> None:
     """P15. A request in 20 s, so that few are there when the least time is over."""
     plan = replace(PLAN, shadow_share=0.0, max_s=100.0)
-    stand = Stand(f"sqlite:///{tmp_path}/r.db", FAILING, plan=plan, per_s=0.3)
+    stand = Stand(f"sqlite:///{tmp_path}/r.db", FAILING, plan=plan, gates=ALL, per_s=0.3)
     stand.begin()
     controller = stand.controller()
     stand.until(controller, "canary")
@@ -133,7 +134,7 @@ def test_what_was_aborted_is_tried_again_and_what_was_rolled_back_needs_force(
     tmp_path: Path,
 ) -> None:
     """P17."""
-    stand = sqlite_stand(tmp_path, SLOW)
+    stand = sqlite_stand(tmp_path, SLOW, gates=ALL)
     stand.begin()
     controller = stand.controller()
     stand.until(controller, "shadow")
@@ -221,8 +222,6 @@ def test_a_key_in_the_candidate_stays_there_as_the_weight_grows(tmp_path: Path) 
     stand = sqlite_stand(tmp_path)
     stand.begin()
     controller = stand.controller()
-    from outrider.serving.split import Arm, choose
-
     keys = [f"session {number}" for number in range(200)]
     inside: set[str] = set()
     for phase, weight in (("canary", 0.25), ("confirming", 0.5)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from rollout_stand import GOOD_WAY, Stand, sqlite_stand
+from rollout_stand import ALL, GOOD_WAY, Stand, sqlite_stand
 
 from outrider.rollout.command import Verb
 from outrider.rollout.phase import Phase
@@ -35,7 +35,7 @@ def test_criteria_are_recorded_before_anything_is_deployed(tmp_path: Path) -> No
 
 
 def test_a_rollout_is_a_run_with_a_child_for_each_step(tmp_path: Path) -> None:
-    stand = sqlite_stand(tmp_path)
+    stand = sqlite_stand(tmp_path, gates=ALL)
     stand.begin()
     stand.run()
     parent, *children = stand.tracker.runs

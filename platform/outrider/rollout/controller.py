@@ -111,6 +111,11 @@ class Controller:
             self._keep_posted()
             self.lease.give_back()
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether service and aliases were as the status wants them, at the last look."""
+        return self._is_settled
+
     def _take_lease(self, patience_s: float, pause: Callable[[float], None]) -> None:
         waited_s = 0.0
         while self.lease.is_anothers() and waited_s < patience_s:

@@ -7,6 +7,7 @@ import os
 import socket
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from outrider.core import Fault, UserError
 from outrider.rollout.command import Command, Verb
@@ -45,28 +46,48 @@ def see_through(
     pause: Callable[[float], None] = time.sleep,
     wait_s: float = WAIT_S,
 ) -> Rollout:
-    """Wait until the command is taken, by the process that controls the rollout or, where there is
-    none, by this one. Returns the rollout as it is then. Fault where nobody took it in `wait_s`.
+    """Wait until the command is taken: by the process that controls the rollout or, where there is
+    none, by this one, which also sees an end through to the service.
+
+    Returns the rollout as it is then. Fault where that does not come about in `wait_s`.
     """
-    store, rollout_id = controller.store, controller.rollout_id
-    waited_s = 0.0
-    while command.number in {
-        waiting.number for waiting in store.commands(rollout_id, waiting=True)
-    }:
-        if waited_s > wait_s:
-            raise Fault(f"action={command.verb} is written down, but nobody took it yet")
+    store, waits = controller.store, _Waits(pause, tick_s, wait_s)
+    while _is_waiting(store, controller.rollout_id, command):
         if not controller.lease.is_anothers():
-            _step_in(controller)
-        else:
-            pause(tick_s)
-            waited_s += tick_s
-    return store.get(rollout_id)
+            _step_in(controller, waits)
+        elif not waits.more():
+            raise Fault(f"action={command.verb} is written down, but nobody took it yet")
+    return store.get(controller.rollout_id)
 
 
-def _step_in(controller: Controller) -> None:
-    """One look of this process, in place of a controller that is gone."""
+@dataclass
+class _Waits:
+    """Patience that is spent."""
+
+    pause: Callable[[float], None]
+    tick_s: float
+    left_s: float
+
+    def more(self) -> bool:
+        """Wait once more; False where it is all spent."""
+        self.pause(self.tick_s)
+        self.left_s -= self.tick_s
+        return self.left_s > 0
+
+
+def _is_waiting(store: Store, rollout_id: str, command: Command) -> bool:
+    waiting = store.commands(rollout_id, waiting=True)
+    return command.number in {each.number for each in waiting}
+
+
+def _step_in(controller: Controller, waits: _Waits) -> None:
+    """One look of this process, in place of a controller that is gone; more of them where that
+    ended the rollout and the service does not follow yet.
+    """
     controller.lease.take()
     try:
-        controller.tick()
+        while controller.tick().phase.is_over and not controller.is_settled:
+            if not waits.more():
+                raise Fault("it is over, but its end has not reached the service: action=start")
     finally:
         controller.leave(RunStatus.KILLED)
