@@ -50,6 +50,11 @@ def test_unequal_arms_know_what_the_smaller_one_knows() -> None:
     assert even / 2 < tall < even
 
 
+def test_a_factor_is_as_if_stables_figures_had_been_multiplied_by_it() -> None:
+    halved = gap(stream(50, 1.0, 4.0), stream(80, 1.2, 9.0), 0.5)
+    assert halved == gap(stream(50, 1.0, 4.0), stream(80, 0.6, 2.25))
+
+
 def drawn(rng: np.random.Generator, shape: str, num: int) -> Array:
     """[rollouts, requests] of one arm, with mean 0 or the same mean in both arms."""
     if shape == "student":
