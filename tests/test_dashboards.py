@@ -26,7 +26,8 @@ GROUPING = re.compile(r"\bby \(([^)]*)\)")
 
 def shown() -> dict[str, set[str]]:
     """Every sample of a page on which everything has happened once, and its labels."""
-    page = MetricsPage("m")
+    guard = {"phase": "open", "transitions": {"closed": 0, "open": 1, "probing": 0}}
+    page = MetricsPage("m", lambda: {"main": guard})
     for status in (200, 429):
         page.see(
             RequestEntry(
@@ -38,6 +39,7 @@ def shown() -> dict[str, set[str]]:
                 status=status,
                 stream=True,
                 num_completion_tokens=2,
+                queue_s=0.0,
                 first_token_s=0.1,
                 total_s=0.2,
                 num_retries=1,

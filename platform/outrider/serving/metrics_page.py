@@ -6,12 +6,14 @@ dashboards made for it show something true.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from outrider.core import Counters
+from outrider.serving.guard_metrics import GuardMetrics
 from outrider.serving.messages import ReplicaStats
 from outrider.serving.request_entry import RequestEntry
 from outrider.telemetry.meters import METER_OF
@@ -50,10 +52,15 @@ PER_POSITION = "vllm:spec_decode_num_accepted_tokens_per_pos"
 class MetricsPage:
     """Counts requests as they end; asks for the replicas' part when it is shown."""
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, guards: Callable[[], Mapping[str, Any]] = dict) -> None:
+        """`guards`: what `Watch.told` tells of each release."""
         self._model = model
+        self._guards = guards
         self._registry = CollectorRegistry()
         where = ("release", "arm", "mode")
+        self._queue = self._histogram(
+            "outrider_queue_s", "In the engine, before a request's first round.", where
+        )
         self._first = self._histogram(
             "outrider_first_token_s", "From a request's arrival to its first token.", where
         )
@@ -91,6 +98,8 @@ class MetricsPage:
             return
         for name, counter in self._served.items():
             counter.labels(*where).inc(getattr(entry, name))
+        if entry.queue_s is not None:
+            self._queue.labels(*where).observe(entry.queue_s)
         self._first.labels(*where).observe(entry.first_token_s)
         self._total.labels(*where).observe(entry.total_s)
         if entry.stream and entry.num_completion_tokens > 1:
@@ -100,6 +109,7 @@ class MetricsPage:
     def render(self, stats: Iterable[ReplicaStats]) -> bytes:
         shown = CollectorRegistry()
         shown.register(_Told(list(stats), self._model))
+        shown.register(GuardMetrics(self._guards()))
         return generate_latest(shown) + generate_latest(self._registry)
 
     def _histogram(self, name: str, help_: str, labels: tuple[str, ...]) -> Histogram:

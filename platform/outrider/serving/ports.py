@@ -25,7 +25,12 @@ class LiveDecoder(Protocol):
 
     def is_stalled(self, stall_s: float) -> bool: ...
 
-    def set_control(self, mode: Mode, max_draft_length: int | None = None) -> None: ...
+    def set_control(
+        self,
+        mode: Mode,
+        max_draft_length: int | None = None,
+        probe_share: float | None = None,
+    ) -> None: ...
 
     def stats(self) -> Mapping[str, Any]: ...
 

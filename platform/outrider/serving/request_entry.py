@@ -27,6 +27,7 @@ class RequestEntry:
     num_rounds: int = 0
     drafted: int = 0
     accepted: int = 0
+    queue_s: float | None = None  # in the engine, before its first round
     first_token_s: float | None = None  # at the gateway, from the request's arrival
     total_s: float = 0.0
     prompt: str = ""

@@ -121,6 +121,9 @@ JOULES_PER_TOKEN = Meter("joules_per_token", "joules/token", "energy_j / emitted
 COST_PER_MILLION_TOKENS = Meter(
     "cost_per_million_tokens", "currency", "Price of the hours that a million tokens take."
 )
+GUARD_PHASE = Meter(
+    "guard_phase", "1", "0: a release decodes as it was told to; 1: its guard probes; 2: all plain."
+)
 CONFIRMATION_USE = Meter(
     "confirmation_use", "uses", "Which use of the confirmation set this was: the first one counts."
 )
