@@ -48,7 +48,7 @@ def test_a_refusal_in_the_middle_is_an_error_and_no_end() -> None:
 
 
 def test_a_piece_whose_text_is_held_back_is_no_event_but_the_first_tells_the_role() -> None:
-    held, said = Piece(index=0, num_tokens=1), Piece(index=0, text="ab", num_tokens=1)
+    held, said = Piece(index=0, token_ids=(1,)), Piece(index=0, text="ab", token_ids=(2,))
     end = Piece(index=0, finish_reason="stop")
     chunks = written([BEGUN, held, held, said, end, ENDED])
     deltas = [chunk["choices"][0]["delta"] for chunk in chunks]

@@ -41,6 +41,7 @@ class Call:
     constraint: Constraint | None = None
     user: str | None = None  # the caller's label: keeps a caller in one arm of a rollout
     kind: str = ""  # the caller's label for figures
+    yields: bool = False  # nobody waits for it: begun only where an engine has a row free
 
     @property
     def num_prompts(self) -> int:

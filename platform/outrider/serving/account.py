@@ -61,6 +61,7 @@ class Account:
             num_rounds=ended.counters.num_rounds if ended else 0,
             drafted=ended.counters.drafted if ended else 0,
             accepted=ended.counters.accepted if ended else 0,
+            queue_s=ended.queue_s if ended else None,
             first_token_s=self._first_s,
             total_s=time.perf_counter() - self._begun_s,
             prompt=self._prompt() if self._with_text else "",

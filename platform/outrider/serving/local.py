@@ -11,6 +11,7 @@ from outrider.serving.messages import (
     Control,
     Event,
     Events,
+    Pulse,
     ReplicaLostError,
     ReplicaStats,
 )
@@ -31,6 +32,15 @@ class LocalRelease:
     @property
     def name(self) -> str:
         return self._name
+
+    @property
+    def num_calls(self) -> int:
+        """Under way."""
+        return self._num_calls
+
+    def close(self) -> None:
+        for replica in self._replicas:
+            replica.close()
 
     def lose(self, replica: str) -> None:
         """Calls under way there fail at their next event, new ones at once."""
@@ -62,7 +72,12 @@ class LocalRelease:
     async def stats(self) -> list[ReplicaStats]:
         return [await replica.stats(self._name) for replica in self._replicas]
 
+    async def pulses(self) -> list[Pulse]:
+        return [each.pulse() for each in self._replicas if each.name not in self._lost]
+
     def _take(self) -> Replica:
+        if not self._replicas:
+            raise ReplicaLostError
         if self._num_calls >= self._most_calls:
             raise BusyError
         self._next += 1
@@ -109,6 +124,9 @@ class ScriptedRelease:
         """There is nothing to tell."""
 
     async def stats(self) -> list[ReplicaStats]:
+        return []
+
+    async def pulses(self) -> list[Pulse]:
         return []
 
     def _next(self, call: Call) -> Sequence[Events | Exception]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from outrider.core import Counters, Mode
+from outrider.engine.draft_sums import DraftSums
 from outrider.openai.answer import TokenText
 from outrider.openai.call import Call
 
@@ -17,10 +18,14 @@ class Piece:
 
     index: int  # choice
     text: str = ""
-    num_tokens: int = 0
+    token_ids: tuple[int, ...] = ()
     logprobs: tuple[TokenText, ...] | None = None  # one a token, where the call wants them
     finish_reason: str | None = None  # stop | length | error
     stop_reason: str | int | None = None
+
+    @property
+    def num_tokens(self) -> int:
+        return len(self.token_ids)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +45,7 @@ class Ended:
     num_completion_tokens: int
     counters: Counters
     mode: Mode
+    queue_s: float | None = None  # in the engine, before the first round of any choice
     first_token_s: float | None = None  # in the engine, from its arrival there
     total_s: float = 0.0
 
@@ -63,10 +69,15 @@ Events = tuple[Event, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
-    """How all replicas of a release decode, changed while they serve."""
+    """How all replicas of a release decode, changed while they serve.
+
+    The last one said holds, whether an operator said it or the release's guard (`serving.guard`).
+    """
 
     mode: Mode = Mode.SPECULATIVE
     max_draft_length: int | None = None  # tokens; None: the release's own
+    probe_share: float | None = None  # of the rows, which draft though the mode is plain
+    guard_wait_s: float = 0.0  # the guard's last wait before it tried again; 0: it never fell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +97,15 @@ class ReplicaStats:
     num_rounds: int = 0
     counters: Counters = field(default_factory=Counters)
     by_drafter: dict[str, Counters] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pulse:
+    """The little that a replica can tell at any time, without waiting for a round."""
+
+    replica: str
+    control: Control
+    drafts: DraftSums  # since its engine began
 
 
 class Release(Protocol):
@@ -110,6 +130,10 @@ class Release(Protocol):
         ...
 
     async def stats(self) -> list[ReplicaStats]: ...
+
+    async def pulses(self) -> list[Pulse]:
+        """Of every replica that answers at once."""
+        ...
 
 
 class ReplicaLostError(Exception):

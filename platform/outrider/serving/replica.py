@@ -15,7 +15,7 @@ from outrider.core import Completion, Counters, Fault, FinishReason, Request, Us
 from outrider.openai.call import Call
 from outrider.serving.choices import SEED_BITS, encode, make_requests, mode_of, num_characters
 from outrider.serving.inbox import Inbox
-from outrider.serving.messages import Control, Ended, Events, Refusal, ReplicaStats
+from outrider.serving.messages import Control, Ended, Events, Pulse, Refusal, ReplicaStats
 from outrider.serving.ports import OpenEngine
 from outrider.serving.refusals import busy, closed, invalid, too_late
 from outrider.serving.tally import Tally
@@ -40,6 +40,7 @@ class Replica:
     ) -> None:
         self.name = name
         self._settings = settings
+        self._num_rows = engine.max_rows
         self._most_rows = engine.max_rows + settings.max_queue
         self._draw_seed = draw_seed
         self._usual_s = 1.0  # how long a call usually takes
@@ -99,7 +100,12 @@ class Replica:
     def set_control(self, control: Control) -> None:
         """From the next round on; rows in flight too."""
         self._control = control
-        self._decoder.set_control(control.mode, control.max_draft_length)
+        self._decoder.set_control(control.mode, control.max_draft_length, control.probe_share)
+
+    def pulse(self) -> Pulse:
+        """Without waiting for anything."""
+        drafts = self._decoder.load().drafts
+        return Pulse(replica=self.name, control=self._control, drafts=drafts)
 
     async def stats(self, release: str) -> ReplicaStats:
         """Load now, counters as of the last round that ended within a few seconds."""
@@ -154,8 +160,8 @@ class Replica:
             requests = await self._requests(call)
         except UserError as error:
             return invalid(error)
-        load = self._decoder.load()
-        if load.num_running + load.num_waiting + len(requests) > self._most_rows:
+        load, most = self._decoder.load(), self._num_rows if call.yields else self._most_rows
+        if load.num_running + load.num_waiting + len(requests) > most:
             return self._busy()
         ids = [request.request_id for request in requests]
         mode = mode_of(call, self._control)

@@ -67,7 +67,7 @@ class Tally:
         return Piece(
             index=index,
             text=update.text,
-            num_tokens=len(update.token_ids),
+            token_ids=update.token_ids,
             logprobs=self._logprobs(update),
             finish_reason=None if done is None else done.finish_reason.value,
             stop_reason=None if done is None else done.stop_reason,
@@ -93,12 +93,14 @@ class Tally:
         counters = Counters()
         for done in self._completions:
             counters += done.counters
+        queues = [d.queue_s for d in self._completions if d.queue_s is not None]
         firsts = [d.first_token_s for d in self._completions if d.first_token_s is not None]
         return Ended(
             num_prompt_tokens=num_prompt_tokens,
             num_completion_tokens=sum(len(done.token_ids) for done in self._completions),
             counters=counters,
             mode=self._mode,
+            queue_s=min(queues, default=None),
             first_token_s=min(firsts, default=None),
             total_s=max((done.total_s for done in self._completions), default=0.0),
         )
@@ -119,6 +121,6 @@ def _joined(first: Piece, second: Piece) -> Piece:
     return replace(
         second,
         text=first.text + second.text,
-        num_tokens=first.num_tokens + second.num_tokens,
+        token_ids=first.token_ids + second.token_ids,
         logprobs=logprobs or None,
     )
