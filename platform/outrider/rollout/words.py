@@ -29,7 +29,7 @@ def explain(
         f"Rollout {status.rollout_id}: {status.candidate.name} ({status.candidate.fingerprint})"
         f" beside {status.stable} ({status.stable_fingerprint}), {status.service}",
         f"{_place(status.phase, status.step, weight_of(status, plan), len(plan.weights))}"
-        f" for {_duration(status.elapsed_s(now_s))}. {status.phase.sentence}",
+        f"{_since(status, now_s)}. {status.phase.sentence}",
         *([f"Why: {status.reason}"] if status.reason else []),
         *_paused(status),
         *(f"Next: {text}" for text in _next(status, plan, now_s)),
@@ -51,6 +51,11 @@ def _place(phase: Phase, step: int, weight: float, num_steps: int = 0) -> str:
         return f"canary, step {step + 1}{of}, {share}"
     name = phase.value.replace("_", " ")
     return f"{name}, {share}" if phase is Phase.CONFIRMING else name
+
+
+def _since(status: Status, now_s: float) -> str:
+    told = _duration(status.elapsed_s(now_s))
+    return f", {told} ago" if status.phase.is_over else f" for {told}"
 
 
 def _paused(status: Status) -> Iterator[str]:
