@@ -9,9 +9,15 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from outrider.config.schema import BreakerSettings, DraftLengthSettings, LengthPolicy
+from outrider.config.schema import (
+    BreakerSettings,
+    DraftLengthSettings,
+    LengthPolicy,
+    ServingSettings,
+)
 from outrider.engine.breaker import Phase
 from outrider.engine.cost import CostModel
+from outrider.engine.draft_sums import DraftSums
 from outrider.engine.drafters import NO_OFFER, Offer
 from outrider.engine.speculation import (
     Candidate,
@@ -20,6 +26,9 @@ from outrider.engine.speculation import (
     RowState,
     SpeculationPolicy,
 )
+from outrider.serving.guard import Guard
+from outrider.serving.guard_state import Phase as GuardPhase
+from outrider.serving.messages import Control, Pulse
 
 OFFER = Offer("ngram", (3, 4, 5, 6, 7, 8, 8, 8))
 Chance = Callable[[int, int], float]
@@ -51,6 +60,7 @@ class World:
         self.lengths: list[tuple[int, ...]] = []  # [round][row]
         self.phases: list[Phase] = []
         self.emitted, self.seconds = 0, 0.0
+        self.counted = DraftSums()
 
     def run(self, rounds: int) -> World:
         for _ in range(rounds):
@@ -67,6 +77,8 @@ class World:
         noise = math.exp(self.rng.gauss(0.0, 0.1))
         self.spec.observe(outcomes, RoundCost(self.num_rows, tokens, 0, seconds_of(tokens) * noise))
         self.emitted += sum(outcome.emitted for outcome in outcomes)
+        for outcome in outcomes:
+            self.counted += DraftSums(outcome.drafted, outcome.accepted)
         self.lengths.append(decision.lengths)
         self.phases.append(self.spec.breaker.phase)
 
@@ -233,3 +245,32 @@ def test_probes_draft_though_the_rule_has_come_to_rest_but_not_against_the_break
     assert world.run(3).lengths[-3:] == [(4,)] * 3
     world.run(300)
     assert world.drafting_ratio(-100) < 0.3
+
+
+@pytest.mark.parametrize("num_rows", [1, 8])
+@pytest.mark.parametrize("chance", [0.0, 0.05, 0.3, 0.9])
+def test_the_guard_of_a_release_leaves_alone_what_an_engine_mends_itself(
+    num_rows: int, chance: float
+) -> None:
+    """With the shipped settings, over 40 seconds of an adaptive length."""
+    world = World(lambda _round, _row: chance, num_rows, max_length=15)
+    assert guarded(world) == {GuardPhase.CLOSED}
+
+
+def test_the_guard_of_a_release_takes_back_what_no_engine_mends() -> None:
+    unbroken = BreakerSettings(enabled=False)
+    world = World(lambda _round, _row: 0.0, 8, LengthPolicy.FIXED, 4, unbroken)
+    assert GuardPhase.OPEN in guarded(world)
+
+
+def guarded(world: World) -> set[GuardPhase]:
+    """Phases of the guard of a release of this one engine, looked at twice a second."""
+    guard, settings, phases = Guard(), ServingSettings(), set()
+    for look in range(80):
+        while world.seconds < look / 2:
+            world.run(1)
+        drafts = world.counted + world.spec.drafts
+        pulse = Pulse(replica="r", control=Control(), drafts=drafts)
+        guard = guard.after([pulse], settings, world.seconds)
+        phases.add(guard.state.phase)
+    return phases
