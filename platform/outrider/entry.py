@@ -12,14 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from outrider.config.limits import validate
-from outrider.config.schema import ServeJob
+from outrider.config.schema import RuleKind, ServeJob
 from outrider.config.typed import typed
 from outrider.models import default_cache_dir
 from outrider.recipe import EngineRecipe, with_threads
 from outrider.serving.application import release_application
-from outrider.serving.gateway import gateway_application
+from outrider.serving.gateway import First, gateway_application
+from outrider.serving.kept import Card
 from outrider.serving.ready import model_name
 from outrider.serving.service_recipe import ServiceRecipe
+
+CANDIDATE = "outrider.entry:candidate"
 
 
 def release(args: Mapping[str, Any]) -> Any:
@@ -35,6 +38,12 @@ def gateway(args: Mapping[str, Any]) -> Any:
         created=int(args["created"]),
         listens=False,
     )
+
+
+def candidate(settings: Mapping[str, Any], name: str, cpus: int) -> Any:
+    """The engines of a release that a rollout starts beside others: CANDIDATE names it."""
+    job = _settings({"settings": settings})
+    return bind_release(replace(job, serving=replace(job.serving, name=name)), cpus=cpus)
 
 
 def bind_release(job: ServeJob, *, cpus: int) -> Any:
@@ -58,10 +67,14 @@ def bind_gateway(job: ServeJob, *, fingerprint: str, created: int, listens: bool
         engine=job.engine,
         sampling=job.sampling,
         model=model_name(job.model.source),
-        fingerprint=fingerprint,
         created=created,
     )
-    return gateway_application(recipe, job.serving, listens=listens)
+    first = First(
+        card=Card(fingerprint=fingerprint, is_coupled=job.engine.rule is RuleKind.COUPLED),
+        created=created,
+        build=CANDIDATE,
+    )
+    return gateway_application(recipe, job.serving, first, listens=listens)
 
 
 def _settings(args: Mapping[str, Any]) -> ServeJob:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import uvicorn
 
 from outrider.config.schema import EngineSettings, ServingSettings
-from outrider.core import SamplingParams
+from outrider.core import SamplingParams, UserError
 from outrider.serving.api import Service, create_api
-from outrider.serving.desk import Desk
+from outrider.serving.deployer import LocalDeployer
+from outrider.serving.fleet import open_fleet
+from outrider.serving.kept import Card, Kept, MemoryKept
 from outrider.serving.local import LocalRelease
+from outrider.serving.ports import OpenEngine
 from outrider.serving.replica import Replica
 from outrider.serving.request_entry import RequestEntry
-from outrider.serving.split import Plan
 from outrider.testing import AlphabetEngine
 
 SETTINGS = ServingSettings(port=0)
@@ -31,25 +34,25 @@ class Site:
     num_replicas: int = 1
     service_fields: dict[str, object] = field(default_factory=dict)
     log: list[RequestEntry] = field(default_factory=list)
+    engines: Mapping[str, OpenEngine] = field(default_factory=dict)  # of what may be deployed
+    kept: Kept = field(default_factory=MemoryKept)
 
     def __post_init__(self) -> None:
-        engine = EngineSettings(max_rows=self.engine.max_rows)
-        self.replicas = [
-            Replica(self.engine, self.settings, engine, name=f"r{i}", draw_seed=lambda: 7)
-            for i in range(self.num_replicas)
-        ]
+        self.replicas = [self._replica(self.engine, f"r{i}") for i in range(self.num_replicas)]
         self.release = LocalRelease("main", self.replicas)
-        desk = Desk(
-            {"main": self.release},
-            Plan(stable="main"),
+        self.fleet = open_fleet(
+            "main",
+            Card(fingerprint="fp"),
+            owner="site",
+            deployer=LocalDeployer(self._make, [self.release]),
+            kept=self.kept,
             most_calls=1000,
             deadline_s=self.settings.deadline_s,
         )
         service = Service(
-            desk=desk,
+            fleet=self.fleet,
             settings=self.settings,
             model="alphabet",
-            fingerprint="fp",
             defaults=SamplingParams(max_tokens=64),
             created=1,
             log=self.log.append,
@@ -62,6 +65,18 @@ class Site:
         while not self.server.started:
             time.sleep(0.01)
         self.port = self.server.servers[0].sockets[0].getsockname()[1]
+
+    def _make(self, name: str, settings: object) -> LocalRelease:
+        """What `deploy` starts: it knows the engine by the release's name."""
+        if name not in self.engines:
+            raise UserError(f"model.source: there is no engine for {name}")
+        replica = self._replica(self.engines[name], f"{name}-r0")
+        self.replicas.append(replica)
+        return LocalRelease(name, [replica])
+
+    def _replica(self, engine: OpenEngine, name: str) -> Replica:
+        rows = EngineSettings(max_rows=getattr(engine, "max_rows", 16))
+        return Replica(engine, self.settings, rows, name=name, draw_seed=lambda: 7)
 
     def _run(self) -> None:
         asyncio.run(self.server.serve())

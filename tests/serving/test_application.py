@@ -18,7 +18,7 @@ from outrider.config.schema import EngineSettings, ServingSettings
 from outrider.core import Mode, SamplingParams
 from outrider.openai.call import Call, Endpoint
 from outrider.serving.application import deployment_options, release_application
-from outrider.serving.board import close_board
+from outrider.serving.kept import forget_release
 from outrider.serving.messages import (
     Begun,
     Control,
@@ -28,6 +28,7 @@ from outrider.serving.messages import (
     Refusal,
     ReplicaStats,
 )
+from outrider.serving.ray_kept import RayKept
 from outrider.serving.release import LATE_S, ServeRelease, application_name, open_release
 from outrider.testing import AlphabetEngine
 
@@ -206,7 +207,7 @@ def test_taking_a_release_away_waits_for_what_is_in_flight(ray_: None) -> None:
         await asyncio.to_thread(gone.join)
 
     told(story())
-    close_board("leaving")
+    forget_release(RayKept(), "leaving")
 
 
 def test_every_bound_is_told_to_serve() -> None:

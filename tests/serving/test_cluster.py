@@ -50,7 +50,8 @@ def place() -> Iterator[Place]:
 
     from outrider.serving import deployment
     from outrider.serving.application import release_application
-    from outrider.serving.gateway import gateway_application
+    from outrider.serving.gateway import First, gateway_application
+    from outrider.serving.kept import Card
     from outrider.serving.service_recipe import ServiceRecipe
 
     with socket.socket() as probe:
@@ -70,14 +71,14 @@ def place() -> Iterator[Place]:
         engine=engine,
         sampling=SamplingSettings(),
         model="alphabet",
-        fingerprint="f",
         created=1,
     )
+    first = First(card=Card(fingerprint="f"), created=1, build="")
     open_engine = AlphabetEngine(delay_s=0.02, max_rows=engine.max_rows)
     deployment.deploy(
         settings,
         release_application(open_engine, settings, engine, num_cpus=1),
-        gateway_application(recipe, settings, listens=False),
+        gateway_application(recipe, settings, first, listens=False),
         print,
     )
     yield Place(f"http://127.0.0.1:{port}", cluster, other)

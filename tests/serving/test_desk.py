@@ -26,7 +26,7 @@ from outrider.serving.split import Plan
 
 FIRST: Events = (
     Begun(replica="r", mode=Mode.PLAIN, num_prompt_tokens=1),
-    Piece(index=0, text="a", num_tokens=1),
+    Piece(index=0, text="a", token_ids=(97,)),
 )
 LAST: Events = (
     Piece(index=0, finish_reason="stop"),
@@ -47,7 +47,7 @@ def ask(
     release: ScriptedRelease, *, stream: bool = True, deadline_s: float = 0.5
 ) -> tuple[list[Event], Trip]:
     desk = Desk({"scripted": release}, Plan(stable="scripted"), most_calls=1, deadline_s=deadline_s)
-    trip = desk.trip("key")
+    trip = desk.trip(call(stream=stream))
 
     async def read() -> list[Event]:
         return [event async for some in desk.events(call(stream=stream), trip) for event in some]
@@ -116,12 +116,12 @@ def test_a_call_beyond_the_bound_is_refused_and_a_closed_one_makes_room() -> Non
     desk = Desk({"scripted": release}, Plan(stable="scripted"), most_calls=1)
 
     async def story() -> None:
-        async with aclosing(desk.events(call(), desk.trip("a"))) as first:
+        async with aclosing(desk.events(call(), desk.trip(call()))) as first:
             assert await anext(first) == FIRST
-            second = desk.events(call(), desk.trip("b"))
+            second = desk.events(call(), desk.trip(call()))
             assert [events async for events in second] == [(BUSY,)]
         assert release.num_open == 0
-        assert [events async for events in desk.events(call(), desk.trip("c"))] == [FIRST, LAST]
+        assert [events async for events in desk.events(call(), desk.trip(call()))] == [FIRST, LAST]
 
     asyncio.run(story())
 
@@ -130,10 +130,10 @@ def test_a_desk_that_leaves_ends_what_it_has_and_takes_nothing_more() -> None:
     desk = Desk({"scripted": ScriptedRelease([FIRST, LAST])}, Plan(stable="scripted"), most_calls=2)
 
     async def story() -> None:
-        under_way = desk.events(call(), desk.trip("a"))
+        under_way = desk.events(call(), desk.trip(call()))
         assert await anext(under_way) == FIRST
         desk.is_leaving = True
-        assert [events async for events in desk.events(call(), desk.trip("b"))] == [(LEAVING,)]
+        assert [events async for events in desk.events(call(), desk.trip(call()))] == [(LEAVING,)]
         assert [events async for events in under_way] == [LAST]
 
     asyncio.run(story())

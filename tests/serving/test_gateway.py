@@ -7,8 +7,15 @@ from typing import Any
 
 from ray.exceptions import RayError
 
+from outrider.config.schema import ServingSettings
+from outrider.core import SamplingParams
+from outrider.serving.api import Service
+from outrider.serving.deployer import LocalDeployer
 from outrider.serving.desk import Desk
+from outrider.serving.fleet import Fleet
 from outrider.serving.gateway import Calm
+from outrider.serving.kept import MemoryKept
+from outrider.serving.local import LocalRelease
 from outrider.serving.split import Plan
 
 
@@ -32,6 +39,17 @@ def test_a_proxy_that_is_gone_is_a_client_that_left_and_the_request_id_is_writte
         sent.append(message)
 
     desk = Desk({}, Plan(stable="none"), most_calls=1)
-    asyncio.run(Calm(app, desk)({"type": "http"}, receive, send))
+
+    def none(name: str, settings: Any) -> LocalRelease:
+        raise AssertionError("nothing is started here")
+
+    service = Service(
+        fleet=Fleet(desk, LocalDeployer(none), MemoryKept(), {}),
+        settings=ServingSettings(),
+        model="m",
+        defaults=SamplingParams(),
+        created=0,
+    )
+    asyncio.run(Calm(app, service)({"type": "http"}, receive, send))
     assert sent[0]["headers"] == [(b"x-other", b"2")]  # Serve's proxy adds the id itself
     assert sent[1]["body"] == b"http.disconnect"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,15 @@ from ray import serve
 
 from outrider.cluster.environment import prepare_environment
 from outrider.config.schema import EngineSettings, ServingSettings
-from outrider.core import SamplingParams
+from outrider.core import Mode, SamplingParams, UserError
 from outrider.serving.api import Service
 from outrider.serving.application import release_application
-from outrider.serving.desk import Desk
-from outrider.serving.gateway import gateway_application
-from outrider.serving.release import application_name
+from outrider.serving.fleet import Fleet
+from outrider.serving.gateway import First, gateway_application
+from outrider.serving.kept import Card
+from outrider.serving.messages import Control, Pulse
+from outrider.serving.release import application_name, open_release
+from outrider.serving.watch import Watch
 from outrider.testing import AlphabetEngine
 
 CHAT = "/v1/chat/completions"
@@ -39,15 +43,23 @@ class MakeService:
 
     settings: ServingSettings
 
-    def __call__(self, desk: Desk) -> Service:
+    def __call__(self, fleet: Fleet) -> Service:
         return Service(
-            desk=desk,
+            fleet=fleet,
             settings=self.settings,
             model="alphabet",
-            fingerprint="fp",
             defaults=SamplingParams(max_tokens=64),
             created=1,
         )
+
+
+def candidate(settings: Mapping[str, Any], name: str, cpus: int) -> Any:
+    """What `ServeDeployer` starts."""
+    if "last" not in settings:
+        raise UserError("last: which letter?")
+    engine = AlphabetEngine(max_rows=4, last=settings["last"])
+    serving = ServingSettings(name=name, deadline_s=30.0, health_period_s=1.0)
+    return release_application(engine, serving, EngineSettings(max_rows=4), num_cpus=cpus)
 
 
 @dataclass
@@ -61,9 +73,22 @@ class Stand:
     def post(self, **body: Any) -> httpx.Response:
         return httpx.post(self.url + CHAT, json={"messages": HELLO, **body}, timeout=60)
 
+    def put(self, path: str, body: dict[str, Any]) -> None:
+        answer = httpx.put(f"{self.url}/admin/{path}", json=body, timeout=30)
+        assert answer.status_code in (200, 202), answer.text
+
+    def status(self) -> dict[str, Any]:
+        return dict(httpx.get(self.url + "/admin/status", timeout=30).json())
+
     def replicas(self) -> list[dict[str, Any]]:
-        told = httpx.get(self.url + "/admin/status", timeout=30).json()["replicas"]
-        return [dict(each) for each in told]
+        return [dict(each) for each in self.status()["replicas"]]
+
+    def wait_for(self, release: str, health: str) -> dict[str, Any]:
+        until = time.monotonic() + 60
+        while (told := self.status()["releases"][release])["health"] != health:
+            assert time.monotonic() < until, told
+            time.sleep(0.2)
+        return dict(told)
 
     def wait(self, what: Callable[[list[dict[str, Any]]], bool], timeout_s: float = 60.0) -> None:
         until = time.monotonic() + timeout_s
@@ -94,11 +119,12 @@ def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
         "local", num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level="error"
     )
     serve.start(proxy_location="Disabled")
+    first = First(card=Card(fingerprint="fp"), created=1, build=f"{__name__}:candidate")
     engine = AlphabetEngine(delay_s=0.01, max_rows=4, wedge=wedge)
     release = release_application(engine, settings, EngineSettings(max_rows=4), num_cpus=1)
     serve.run(release, name=application_name("main"), route_prefix=None)
     serve.run(
-        gateway_application(MakeService(settings), settings, listens=True),
+        gateway_application(MakeService(settings), settings, first, listens=True),
         name="gateway",
         route_prefix=None,
     )
@@ -225,7 +251,8 @@ def test_counters_by_release_mode_and_drafter_are_among_rays_own_metrics(stand: 
     assert all('release="main"' in line and 'mode="' in line for line in shown)
 
 
-def test_a_killed_gateway_listens_again(stand: Stand) -> None:
+def kill_gateway(stand: Stand) -> None:
+    """And wait for the next one."""
     named = ray.util.list_named_actors(all_namespaces=True)
     (gateway,) = (each for each in named if "gateway#gateway" in each["name"])
     ray.kill(ray.get_actor(**gateway))
@@ -233,6 +260,67 @@ def test_a_killed_gateway_listens_again(stand: Stand) -> None:
     while not answers(stand):
         assert time.monotonic() < until
         time.sleep(0.2)
+
+
+def test_a_second_release_comes_outlives_the_gateway_with_its_weight_and_goes(
+    stand: Stand,
+) -> None:
+    order = {"settings": {"last": "r"}, "cpus": 1, "fingerprint": "fp2"}
+    stand.put("releases/next", order)
+    stand.wait_for("next", "ready")
+    stand.put("releases/next", order)  # again: nothing
+    stand.put("plan", {"stable": "main", "candidate": "next", "weight": 1.0, "revision": 1})
+    kill_gateway(stand)
+    assert stand.status()["plan"]["weight"] == 1.0
+    answer = stand.post()
+    assert answer.headers["x-outrider-release"] == "next"
+    assert answer.json()["system_fingerprint"] == "fp2"
+    assert answer.json()["choices"][0]["message"]["content"] == "pqr"
+    assert httpx.delete(stand.url + "/admin/releases/next", timeout=30).status_code == 409
+    stand.put("plan", {"stable": "main", "revision": 2})
+    assert stand.post().headers["x-outrider-release"] == "main"
+    assert httpx.delete(stand.url + "/admin/releases/next", timeout=30).status_code == 202
+    until = time.monotonic() + 60
+    while application_name("next") in serve.status().applications:
+        assert time.monotonic() < until
+        time.sleep(0.2)
+    assert list(stand.status()["releases"]) == ["main"]
+
+
+def test_a_release_that_can_not_be_started_has_failed_and_says_why(stand: Stand) -> None:
+    stand.put("releases/wrong", {"settings": {}, "cpus": 1, "fingerprint": "fp3"})
+    assert stand.wait_for("wrong", "failed")["message"] == "last: which letter?"
+    assert stand.post().status_code == 200
+    assert httpx.delete(stand.url + "/admin/releases/wrong", timeout=30).status_code == 202
+
+
+def test_what_a_guard_said_reaches_every_replica_and_those_that_come_later(stand: Stand) -> None:
+    fallen = Control(mode=Mode.PLAIN, guard_wait_s=600.0)
+
+    async def told(control: Control | None = None) -> dict[str, Pulse]:
+        release = open_release("main")
+        if control is not None:
+            await release.control(control)
+        return {pulse.replica: pulse for pulse in await release.pulses()}
+
+    async def phase_in_a_new_gateway() -> object:
+        release = open_release("main")
+        watch = Watch(lambda: {"main": release}, ServingSettings(fallback_wait_s=600.0))
+        await watch.look(release)
+        return watch.told()["main"]["phase"]
+
+    stand.post(ignore_eos=True, max_tokens=60)
+    before = asyncio.run(told(fallen))
+    assert len(before) == 2
+    assert sum(pulse.drafts.drafted for pulse in before.values()) > 0
+    os.kill(stand.replicas()[0]["pid"], signal.SIGKILL)
+    stand.wait(lambda now: len(now) == 2 and {each["replica"] for each in now} != before.keys())
+    after = asyncio.run(told())
+    assert [pulse.control for pulse in after.values()] == [fallen, fallen]
+    assert asyncio.run(phase_in_a_new_gateway()) == "open"
+    assert stand.post(max_tokens=8).json()["usage"]["speculation"]["drafted"] == 0
+    stand.put("control", {"mode": "speculative"})
+    assert [each["mode"] for each in stand.replicas()] == ["speculative"] * 2
 
 
 def answers(stand: Stand) -> bool:

@@ -22,6 +22,7 @@ class TokenText:
     raw: bytes
     logprob: float
     top: tuple[TokenText, ...] = ()
+    token_id: int = 0  # no client sees it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

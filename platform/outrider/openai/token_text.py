@@ -40,7 +40,7 @@ def _entry(
     raw = text.encode("utf-8", "surrogatepass")
     if PART_OF_A_CHARACTER in text:  # a client joins the bytes of several tokens
         raw = _bytes_of(_pieces(tokenizer).get(token, ""), otherwise=raw)
-    return TokenText(text, raw, logprob, top)
+    return TokenText(text, raw, logprob, top, token)
 
 
 def _bytes_of(piece: str, *, otherwise: bytes) -> bytes:

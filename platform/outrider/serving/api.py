@@ -12,17 +12,19 @@ from outrider.serving.routes.admin import add_admin
 from outrider.serving.routes.generation import add_generation
 from outrider.serving.routes.health import add_health
 from outrider.serving.routes.models import add_models
+from outrider.serving.routes.rollout import add_rollout
 from outrider.serving.service import Service
 
 __all__ = ["Service", "create_api"]
 
 
 def create_api(service: Service) -> FastAPI:
-    """The app; `service.desk` reaches the releases."""
+    """The app; `service.fleet` reaches the releases."""
 
     @asynccontextmanager
     async def lifespan(api: FastAPI) -> AsyncGenerator[None]:
-        yield
+        async with service.watch.running():
+            yield
         service.close()
 
     api = FastAPI(
@@ -33,4 +35,5 @@ def create_api(service: Service) -> FastAPI:
     add_models(api, service)
     add_health(api, service)
     add_admin(api, service)
+    add_rollout(api, service)
     return api

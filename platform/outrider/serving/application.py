@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from collections.abc import AsyncGenerator
@@ -9,15 +10,15 @@ from contextlib import aclosing
 from typing import Any
 
 from ray import serve
-from ray.exceptions import RayError
 from ray.serve.config import AutoscalingConfig, AutoscalingPolicy, RequestRouterConfig
 
 from outrider.config.schema import EngineSettings, ServingSettings
 from outrider.core import Fault
 from outrider.openai.call import Call
-from outrider.serving.board import open_board
-from outrider.serving.messages import Control, Events, ReplicaStats
+from outrider.serving.kept import kept_control
+from outrider.serving.messages import Control, Events, Pulse, ReplicaStats
 from outrider.serving.ports import OpenEngine
+from outrider.serving.ray_kept import RayKept
 from outrider.serving.release import DEPLOYMENT
 from outrider.serving.replica import Replica
 from outrider.serving.stats_exporter import StatsExporter
@@ -39,27 +40,30 @@ class ServedReplica:
         name = serve.get_replica_context().replica_id.unique_id
         self._release = settings.name
         self._replica = Replica(open_engine, settings, engine, name=name)
-        self._board = open_board(settings.name)
-        self._has_read_board = False
+        self._has_read_control = False
         self._exporter = StatsExporter(settings.name, name)
 
     async def stream(self, call: Call) -> AsyncGenerator[Events]:
-        await self._read_board()
+        await self._read_control()
         async with aclosing(self._replica.stream(call)) as stream:
             async for events in stream:
                 yield events
 
     async def complete(self, call: Call) -> Events:
-        await self._read_board()
+        await self._read_control()
         return await self._replica.complete(call)
 
     async def control(self, control: Control) -> None:
-        self._has_read_board = True
+        self._has_read_control = True
         self._replica.set_control(control)
 
     async def stats(self) -> ReplicaStats:
-        await self._read_board()
+        await self._read_control()
         return await self._replica.stats(self._release)
+
+    async def pulse(self) -> Pulse:
+        await self._read_control()
+        return self._replica.pulse()
 
     def record_autoscaling_stats(self) -> dict[str, float]:
         return self._replica.autoscaling_stats()
@@ -78,17 +82,17 @@ class ServedReplica:
             os._exit(STALLED)
         self._exporter.see(await self._replica.stats(self._release))
 
-    async def _read_board(self) -> None:
-        """Before the first call: what was broadcast before this replica came."""
-        if self._has_read_board:
+    async def _read_control(self) -> None:
+        """Before the first call: what was said before this replica came."""
+        if self._has_read_control:
             return
         try:
-            control = await self._board.read.remote()
-        except RayError:  # it restarts; the next call looks again
-            _LOG.exception("the board of release %s does not answer", self._release)
+            control = await asyncio.to_thread(kept_control, RayKept(), self._release)
+        except Fault:  # the next call looks again
+            _LOG.exception("release %s decodes as it was made", self._release)
             return
-        if not self._has_read_board:  # else a newer one came while this was under way
-            self._has_read_board = True
+        if not self._has_read_control:  # else a newer one came while this was under way
+            self._has_read_control = True
             self._replica.set_control(control)
 
     def __del__(self) -> None:

@@ -15,6 +15,7 @@ from outrider.cluster.session import ray_session
 from outrider.config.schema import ServeJob, ServingSettings
 from outrider.core import Clock
 from outrider.serving import deployment
+from outrider.serving.guard_record import GuardRecord
 from outrider.serving.keys import Keys
 from outrider.serving.listener import bound
 from outrider.serving.placement import most_replicas
@@ -74,7 +75,9 @@ class Server:
 
     def _session(self) -> AbstractContextManager[None]:
         self._tell("starting Ray ...")
-        return ray_session(self.log, num_cpus=self.cpus * most_replicas(self.job.serving))
+        # Twice: a candidate of a rollout has all its replicas before stable loses one.
+        num_cpus = 2 * self.cpus * most_replicas(self.job.serving)
+        return ray_session(self.log, num_cpus=num_cpus)
 
     def _deploy(self) -> None:
         serving = self.job.serving
@@ -102,6 +105,7 @@ class Server:
         """
         began_s, serving = self.clock.monotonic(), self.job.serving
         series, is_over = Series(began_s), False
+        guards = GuardRecord(run, self.clock.time())
         while not is_over:
             if is_over := stop.wait(self.job.tracking.window_s):
                 self._tell(
@@ -109,11 +113,15 @@ class Server:
                     "once more stops at once"
                 )
                 deployment.end_calls(serving.deadline_s)
-            stats = deployment.ask_stats(serving.name)
+            stats = deployment.ask_stats(deployment.release_names(serving.name))
             now_s = self.clock.monotonic()
-            series, figures = series.after(stats, now_s)
+            series, figures = series.after(stats, now_s, deployment.stable_name(serving.name))
             if figures is not None:
                 run.log_window(figures, step=round(now_s - began_s), at_s=self.clock.time())
+            transitions = deployment.ask_transitions(guards.last_s)
+            guards.see(transitions)
+            for each in transitions:
+                self._tell(str(each))
         return series
 
     def _tell(self, line: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -16,14 +16,17 @@ from ray.exceptions import RayError
 from ray.serve.config import ProxyLocation
 from ray.serve.context import _get_global_client
 from ray.serve.exceptions import RayServeException
-from ray.serve.schema import ApplicationStatus, LoggingConfig
+from ray.serve.schema import ApplicationStatus
 
 from outrider.cluster.cores import is_given
 from outrider.config.schema import ServingSettings
 from outrider.core import Fault, UserError
-from outrider.serving.board import close_board
+from outrider.serving.applications import QUIET, messages_of
 from outrider.serving.gateway import GATEWAY
+from outrider.serving.guard import Transition
+from outrider.serving.kept import forget_all, kept_plan, kept_releases
 from outrider.serving.messages import ReplicaStats
+from outrider.serving.ray_kept import RayKept
 from outrider.serving.ready import reason_in
 from outrider.serving.release import application_name, open_release
 
@@ -33,7 +36,6 @@ ANSWER_WAIT_S = 60.0  # from applications that run to an answer over HTTP
 CLOSE_WAIT_S = 30.0  # beyond the deadline of the requests
 SLOW = "to initialize"  # Serve's word of alarm for a model that takes more than 30 s
 LOADING = "still loading the model ..."
-QUIET = LoggingConfig(enable_access_log=False, log_level="WARNING")
 
 
 def start_serve(settings: ServingSettings, log: Path) -> None:
@@ -56,7 +58,13 @@ def start_serve(settings: ServingSettings, log: Path) -> None:
 def deploy(
     settings: ServingSettings, release: Any, gateway: Any, tell: Callable[[str], None]
 ) -> None:
-    """Run both applications and wait until they do. Raises what a replica died of."""
+    """Run both applications and wait until they do. Raises what a replica died of.
+
+    What another server left behind on this cluster goes: its rollouts were its own.
+    """
+    for name in release_names(settings.name)[1:]:
+        serve.delete(application_name(name), _blocking=False)
+    forget_all(RayKept())
     names = [application_name(settings.name), GATEWAY]
     targets = [
         serve.RunTarget(target=app, name=name, route_prefix=route, logging_config=QUIET)
@@ -85,16 +93,47 @@ def wait_for_answer(url: str) -> None:
         time.sleep(LOOK_S)
 
 
-def ask_stats(release: str) -> list[ReplicaStats]:
-    """What the replicas tell of themselves; empty where none answers in time."""
-
-    async def ask() -> list[ReplicaStats]:
-        return await asyncio.wait_for(open_release(release).stats(), STATS_WAIT_S)
-
+def release_names(first: str) -> list[str]:
+    """Of all that may run: `first`, which the service began with, then those of rollouts."""
     try:
-        return asyncio.run(ask())
+        kept = kept_releases(RayKept())
+    except Fault:  # nobody can say: those that there were at the beginning
+        return [first]
+    return [first, *(name for name in kept if name != first)]
+
+
+def stable_name(first: str) -> str:
+    """The release that serves now; `first` until a rollout put another one in its place."""
+    try:
+        plan = kept_plan(RayKept())
+    except Fault:
+        return first
+    return first if plan is None else plan.stable
+
+
+def ask_stats(releases: Iterable[str]) -> list[ReplicaStats]:
+    """What the replicas tell of themselves; nothing of a release of which none answers in time."""
+
+    async def ask(release: str) -> list[ReplicaStats]:
+        try:
+            return await asyncio.wait_for(open_release(release).stats(), STATS_WAIT_S)
+        except (TimeoutError, RayError, RayServeException):
+            return []
+
+    async def ask_all() -> list[ReplicaStats]:
+        return [each for some in await asyncio.gather(*map(ask, releases)) for each in some]
+
+    return asyncio.run(ask_all())
+
+
+def ask_transitions(after_s: float) -> list[Transition]:
+    """Of the guards, after a time (seconds since 1970); empty where the gateway does not answer."""
+    try:
+        gateway = serve.get_deployment_handle(GATEWAY, GATEWAY)
+        told = gateway.broadcast("transitions", after_s).results(timeout_s=STATS_WAIT_S)
     except (TimeoutError, RayError, RayServeException):
         return []
+    return [each for some in told for each in some]
 
 
 def end_calls(deadline_s: float) -> None:
@@ -104,14 +143,14 @@ def end_calls(deadline_s: float) -> None:
         time.sleep(LOOK_S)
 
 
-def take_away(release: str) -> None:
-    """The gateway goes, then the release; what still runs there has Serve's own time to end."""
-    for name in (GATEWAY, application_name(release)):
+def take_away(first: str) -> None:
+    """The gateway goes, then every release; what still runs there has Serve's own time to end."""
+    for name in (GATEWAY, *map(application_name, release_names(first))):
         serve.delete(name, _blocking=False)
         until = time.monotonic() + CLOSE_WAIT_S
         while name in serve.status().applications and time.monotonic() < until:
             time.sleep(LOOK_S)
-    close_board(release)
+    forget_all(RayKept())
 
 
 def _num_left() -> int:
@@ -128,7 +167,7 @@ def _is_running(name: str) -> bool:
     if application is None:
         return False
     if application.status is ApplicationStatus.DEPLOY_FAILED:
-        raise reason_in("\n".join([application.message, *_messages(application)]))
+        raise reason_in("\n".join([application.message, *messages_of(application)]))
     return bool(application.status is ApplicationStatus.RUNNING)
 
 
@@ -137,7 +176,7 @@ def _troubles(names: list[str]) -> Iterator[str]:
     replica ended with: trying again does not help.
     """
     for name, application in serve.status().applications.items():
-        for message in _messages(application) if name in names else ():
+        for message in messages_of(application) if name in names else ():
             first = message.strip().splitlines()[0]
             if not first.endswith("Error:"):
                 yield LOADING if SLOW in first else first
@@ -146,10 +185,6 @@ def _troubles(names: list[str]) -> Iterator[str]:
             if isinstance(reason, UserError):
                 raise reason
             yield f"{first.removesuffix(' Error:')} {reason}"
-
-
-def _messages(application: Any) -> list[str]:
-    return [each.message for each in application.deployments.values() if each.message.strip()]
 
 
 def _answers(url: str) -> bool:

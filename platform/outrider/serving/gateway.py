@@ -5,6 +5,7 @@ On one machine it listens itself; in a cluster Serve's proxies listen, on every 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ray import serve
@@ -12,10 +13,12 @@ from ray.exceptions import RayError
 
 from outrider.config.schema import ServingSettings
 from outrider.serving.api import Service, create_api
-from outrider.serving.desk import Desk
+from outrider.serving.fleet import Fleet, open_fleet
+from outrider.serving.guard import Transition
+from outrider.serving.kept import Card
 from outrider.serving.listener import Listener
-from outrider.serving.release import open_release
-from outrider.serving.split import Plan
+from outrider.serving.ray_kept import RayKept
+from outrider.serving.serve_deployer import ServeDeployer
 
 GATEWAY = "gateway"
 # Beside Serve's own controller: nodes with engines may go, and no call goes with them.
@@ -24,17 +27,28 @@ REQUEST_ID = b"x-request-id"
 MOST_CALLS = 4096  # under way in one gateway; replicas refuse far earlier
 
 
-def gateway_application(make_service: Any, settings: ServingSettings, *, listens: bool) -> Any:
-    """`make_service(desk) -> Service` is called inside the gateway. Picklable.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class First:
+    """The release that a service begins with, and how others are started beside it."""
+
+    card: Card
+    created: int  # seconds since 1970: a service that is begun anew forgets what the last one kept
+    build: str  # `ServeDeployer`'s
+
+
+def gateway_application(
+    make_service: Any, settings: ServingSettings, first: First, *, listens: bool
+) -> Any:
+    """`make_service(fleet) -> Service` is called inside the gateway. Picklable.
 
     `listens`: at `settings.host` and `port`, itself; else it has Serve's proxies before it.
     """
     if listens:
-        return _deployment(settings)(ListeningGateway).bind(make_service, settings)
+        return _deployment(settings)(ListeningGateway).bind(make_service, settings, first)
 
     def build() -> Any:
-        desk = _desk(settings)
-        return Calm(create_api(make_service(desk)), desk)
+        service = make_service(_fleet(settings, first))
+        return Calm(create_api(service), service)
 
     return _deployment(settings)(serve.ingress(build)(ProxiedGateway)).bind()
 
@@ -50,23 +64,32 @@ def _deployment(settings: ServingSettings) -> Any:
     )
 
 
-def _desk(settings: ServingSettings) -> Desk:
-    name = settings.name
-    releases = {name: open_release(name, deadline_s=settings.deadline_s)}
-    return Desk(releases, Plan(stable=name), most_calls=MOST_CALLS, deadline_s=settings.deadline_s)
+def _fleet(settings: ServingSettings, first: First) -> Fleet:
+    return open_fleet(
+        settings.name,
+        first.card,
+        owner=f"{settings.name} {first.card.fingerprint} {first.created}",
+        deployer=ServeDeployer(first.build, settings.deadline_s),
+        kept=RayKept(),
+        most_calls=MOST_CALLS,
+        deadline_s=settings.deadline_s,
+    )
 
 
 class ListeningGateway:
     """Clients reach it without Serve; Serve keeps it alive."""
 
-    def __init__(self, make_service: Any, settings: ServingSettings) -> None:
-        self._desk = _desk(settings)
-        service: Service = make_service(self._desk)
-        self._listener = Listener(create_api(service), settings)
+    def __init__(self, make_service: Any, settings: ServingSettings, first: First) -> None:
+        self._service: Service = make_service(_fleet(settings, first))
+        self._listener = Listener(create_api(self._service), settings)
 
     async def leave(self) -> int:
         """New calls get a 503 from now on. How many are under way."""
-        return self._desk.leave()
+        return self._service.desk.leave()
+
+    async def transitions(self, after_s: float) -> list[Transition]:
+        """Of the guards of all releases, after a time (seconds since 1970)."""
+        return self._service.watch.transitions(after_s)
 
     async def check_health(self) -> None:
         self._listener.check()
@@ -83,7 +106,11 @@ class ProxiedGateway:
 
     async def leave(self) -> int:
         """New calls get a 503 from now on. How many are under way."""
-        return self.app.desk.leave()
+        return self.app.service.desk.leave()
+
+    async def transitions(self, after_s: float) -> list[Transition]:
+        """Of the guards of all releases, after a time (seconds since 1970)."""
+        return self.app.service.watch.transitions(after_s)
 
 
 class Calm:
@@ -91,9 +118,9 @@ class Calm:
     reason, and the request id, which Serve's proxy writes too, is written once.
     """
 
-    def __init__(self, app: Any, desk: Desk) -> None:
+    def __init__(self, app: Any, service: Service) -> None:
         self._app = app
-        self.desk = desk
+        self.service = service
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         async def receive_calmly() -> Any:

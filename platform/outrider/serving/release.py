@@ -24,20 +24,23 @@ from ray.serve.exceptions import (
 from outrider.config.schema import ServingSettings
 from outrider.core import Fault
 from outrider.openai.call import Call
-from outrider.serving.board import open_board
+from outrider.serving.kept import keep_control
 from outrider.serving.messages import (
     BusyError,
     Control,
     Events,
+    Pulse,
     Refusal,
     ReplicaLostError,
     ReplicaStats,
 )
+from outrider.serving.ray_kept import RayKept
 from outrider.serving.refusals import too_late
 
 DEPLOYMENT = "Replica"
 LATE_S = 5.0  # beyond the deadline of a call
 ANSWER_WAIT_S = 8.0  # of every replica, to what is asked of all
+PULSE_WAIT_S = 2.0  # the same, for what takes a replica no time
 LOST = (
     RayActorError,
     NodeDiedError,
@@ -96,8 +99,8 @@ class ServeRelease:
 
     async def control(self, control: Control) -> None:
         """Raises `Fault` where a replica that runs does not answer in time."""
-        # First the board: a replica that starts now reads it.
-        await open_board(self._name).write.remote(control)
+        # First it is kept: a replica that starts now reads it.
+        await asyncio.to_thread(keep_control, RayKept(), self._name, control)
         try:
             await self._ask_all("control", control)
         except TimeoutError as error:
@@ -107,13 +110,17 @@ class ServeRelease:
         told = await self._ask_all("stats")
         return [each for each in told if isinstance(each, ReplicaStats)]
 
-    async def _ask_all(self, method: str, *arguments: Any) -> list[Any]:
+    async def pulses(self) -> list[Pulse]:
+        told = await self._ask_all("pulse", wait_s=PULSE_WAIT_S)
+        return [each for each in told if isinstance(each, Pulse)]
+
+    async def _ask_all(
+        self, method: str, *arguments: Any, wait_s: float = ANSWER_WAIT_S
+    ) -> list[Any]:
         """An answer or an exception of each replica that runs: one may be dying now."""
         response = self._handle.broadcast(method, *arguments)
         try:
-            told: list[Any] = await response.results_async(
-                timeout_s=ANSWER_WAIT_S, return_exceptions=True
-            )
+            told: list[Any] = await response.results_async(timeout_s=wait_s, return_exceptions=True)
             return told
         except DeploymentUnavailableError:  # there is none now
             return []

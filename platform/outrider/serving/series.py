@@ -19,11 +19,16 @@ class Series:
     total: Counters = field(default_factory=Counters)
 
     def after(
-        self, stats: Sequence[ReplicaStats], now_s: float
+        self, stats: Sequence[ReplicaStats], now_s: float, release: str
     ) -> tuple[Series, dict[str, float] | None]:
-        """The series with one window more, and its figures; None where nothing was emitted."""
+        """The series with one window more, and its figures; None where nothing was emitted.
+
+        `release`: whose replicas count. Of the others only the end is noted, so that what a
+        candidate decoded before it became stable is not counted when it does.
+        """
         done, total = Counters(), Counters()
-        for each in stats:
+        counted = [each for each in stats if each.release == release]
+        for each in counted:
             done += _since(each.counters, self.last.get(each.replica, Counters()))
         total += self.total
         total += done
@@ -36,9 +41,9 @@ class Series:
         ratios = {name: value for name, value in figures.items() if not name.startswith("num_")}
         now = {
             meters.TOKENS_PER_S: done.emitted / span,
-            meters.NUM_REPLICAS: len(stats),
-            meters.NUM_RUNNING: sum(each.num_running for each in stats),
-            meters.NUM_WAITING: sum(each.num_waiting for each in stats),
+            meters.NUM_REPLICAS: len(counted),
+            meters.NUM_RUNNING: sum(each.num_running for each in counted),
+            meters.NUM_WAITING: sum(each.num_waiting for each in counted),
         }
         named = {meter.name: float(value) for meter, value in now.items()}
         return series, meters.in_window({**named, **ratios})

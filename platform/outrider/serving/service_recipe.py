@@ -8,11 +8,12 @@ from pathlib import Path
 from outrider.config.schema import EngineSettings, SamplingSettings, ServingSettings
 from outrider.core import SamplingParams
 from outrider.serving.api import Service
-from outrider.serving.desk import Desk
+from outrider.serving.fleet import Fleet
 from outrider.serving.keys import Keys
 from outrider.serving.metrics_page import MetricsPage
 from outrider.serving.request_entry import RequestEntry
 from outrider.serving.request_log import RequestLog
+from outrider.serving.watch import Watch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,11 +24,11 @@ class ServiceRecipe:
     engine: EngineSettings
     sampling: SamplingSettings
     model: str  # name that clients see
-    fingerprint: str
     created: int  # seconds since 1970
 
-    def __call__(self, desk: Desk) -> Service:
-        page, log = MetricsPage(self.model), self._request_log()
+    def __call__(self, fleet: Fleet) -> Service:
+        watch = Watch(lambda: fleet.desk.releases, self.settings)
+        page, log = MetricsPage(self.model, watch.told), self._request_log()
 
         def ended(entry: RequestEntry) -> None:
             page.see(entry)
@@ -35,16 +36,16 @@ class ServiceRecipe:
                 log.add(entry)
 
         return Service(
-            desk=desk,
+            fleet=fleet,
             settings=self.settings,
             model=self.model,
-            fingerprint=self.fingerprint,
             defaults=self.defaults,
             created=self.created,
             keys=Keys.read(self.settings.keys_file, "serving.keys_file"),
             admin_keys=Keys.read(self.settings.admin_keys_file, "serving.admin_keys_file"),
             log=ended,
             metrics=page.render,
+            watch=watch,
             close=log.close if log is not None else lambda: None,
         )
 

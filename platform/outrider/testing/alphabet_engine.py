@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from outrider.config.schema import EngineSettings, NgramSettings
@@ -17,18 +18,22 @@ from outrider.testing.toy_tokenizers import ByteTokenizer
 
 @dataclass(frozen=True, kw_only=True)
 class AlphabetEngine:
-    """Opens a running engine that says the alphabet: each letter is followed by the next, z by
-    EOS, anything else by a. It drafts from its own tokens. Picklable.
+    """Opens a running engine that says the alphabet: each letter is followed by the next, the
+    last by EOS, anything else by a. It drafts from its own tokens. Picklable.
     """
 
     delay_s: float = 0.0  # seconds of one forward
     max_rows: int = 16
     num_blocks: int = 2048
     wedge: Path | None = None  # while this file exists, no forward ends
+    last: str = "z"  # letter
 
     def __call__(self) -> tuple[Runner, ByteTokenizer]:
         model = ScriptedModel(
-            _next_letter, vocab_size=257, context_length=4096, num_blocks=self.num_blocks
+            partial(_next_letter, self.last),
+            vocab_size=257,
+            context_length=4096,
+            num_blocks=self.num_blocks,
         )
         engine = toy_engine(
             DelayedModel(model, self.delay_s, self.wedge),
@@ -41,11 +46,11 @@ class AlphabetEngine:
         return Runner(engine), ByteTokenizer()
 
 
-def _next_letter(prefix: tuple[int, ...]) -> list[float]:
+def _next_letter(end: str, prefix: tuple[int, ...]) -> list[float]:
     scores = [0.0] * 257
     scores[ord("a")] = 1.0
     last = prefix[-1]
-    if last == ord("z"):
+    if last == ord(end):
         scores[256] = 2.0
     elif ord("a") <= last < ord("z"):
         scores[last + 1] = 2.0

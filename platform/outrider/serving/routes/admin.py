@@ -9,13 +9,12 @@ from typing import Any
 from fastapi import FastAPI, Request
 from starlette.responses import Response
 
-from outrider.core import Fault, Mode
-from outrider.serving.body import BodyError, read_body
-from outrider.serving.http_errors import JsonResponse, failed, refused, unauthorized
-from outrider.serving.messages import Control, ReplicaStats
+from outrider.core import Mode
+from outrider.serving.body import read_body
+from outrider.serving.messages import Control, Release
 from outrider.serving.replica_stats import stats_of
+from outrider.serving.routes.guarded import guarded
 from outrider.serving.service import Service
-from outrider.serving.sse import as_json
 
 MODES = [mode.value for mode in Mode]
 
@@ -23,27 +22,19 @@ MODES = [mode.value for mode in Mode]
 def add_admin(api: FastAPI, service: Service) -> None:
     @api.get("/admin/status")
     async def status(request: Request) -> Response:
-        if not service.admin_keys.admit(request.headers.get("authorization")):
-            return unauthorized("an admin key")
-        told = await stats_of(service.desk.releases)
-        stats = [each for some in told.values() for each in some]
-        return JsonResponse(as_json(_status(service, stats)))
+        return await guarded(service, request, lambda: _status(service))
 
     @api.put("/admin/control")
     async def control(request: Request) -> Response:
-        if not service.admin_keys.admit(request.headers.get("authorization")):
-            return unauthorized("an admin key")
-        try:
-            control = read_control(await read_body(request, service.settings.max_request_bytes))
-            for release in service.desk.releases.values():
-                await release.control(control)
-        except BodyError as error:
-            return refused(error.refusal)
-        except ValueError as error:
-            return failed(400, str(error))
-        except Fault as fault:
-            return failed(503, str(fault))
-        return JsonResponse(as_json(asdict(control)))
+        async def work() -> dict[str, Any]:
+            body = await read_body(request, service.settings.max_request_bytes)
+            name = body.pop("release", None)
+            control = read_control(body)
+            for release in _named(service, name):
+                await service.watch.control(release, control)
+            return asdict(control)
+
+        return await guarded(service, request, work)
 
 
 def read_control(body: Mapping[str, Any]) -> Control:
@@ -54,7 +45,7 @@ def read_control(body: Mapping[str, Any]) -> Control:
     """
     unknown = sorted(body.keys() - {"mode", "max_draft_length"})
     if unknown:
-        raise ValueError(f"{unknown[0]} is not known; give mode and max_draft_length")
+        raise ValueError(f"{unknown[0]} is not known; give mode, max_draft_length and release")
     mode, most = body.get("mode"), body.get("max_draft_length")
     if mode not in MODES:
         said = "mode is missing: give" if mode is None else "mode must be"
@@ -64,11 +55,32 @@ def read_control(body: Mapping[str, Any]) -> Control:
     return Control(mode=Mode(mode), max_draft_length=most)
 
 
-def _status(service: Service, stats: list[ReplicaStats]) -> dict[str, Any]:
+def _named(service: Service, name: object) -> list[Release]:
+    """Every release where none is named."""
+    if name is None:
+        return list(service.desk.releases.values())
+    service.fleet.card(str(name))
+    return [service.desk.releases[str(name)]]
+
+
+async def _status(service: Service) -> dict[str, Any]:
+    conditions = await service.fleet.conditions()
+    told = await stats_of(service.fleet.running(conditions))
     return {
         "plan": asdict(service.desk.plan),
         "model": service.model,
-        "fingerprint": service.fingerprint,
+        "fingerprint": service.fleet.fingerprint(service.desk.plan.stable),
         "num_calls": service.desk.num_calls,
-        "replicas": [asdict(each) for each in stats],
+        "guard": service.watch.told(),
+        "shadows_in_flight": service.fleet.shadows.num_in_flight,
+        "releases": {
+            name: {
+                "fingerprint": service.fleet.fingerprint(name),
+                "health": condition.health,
+                "message": condition.message,
+                "num_replicas": len(told.get(name, ())),
+            }
+            for name, condition in conditions.items()
+        },
+        "replicas": [asdict(each) for some in told.values() for each in some],
     }

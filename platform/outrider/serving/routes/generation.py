@@ -17,6 +17,7 @@ from outrider.openai.fields import FieldError
 from outrider.serving import headers
 from outrider.serving.account import Account, turned_away
 from outrider.serving.body import BodyError, read_body
+from outrider.serving.book import sample_of
 from outrider.serving.desk import Trip
 from outrider.serving.event_stream import EventStream
 from outrider.serving.http_errors import JsonResponse, failed, refused, unauthorized
@@ -24,6 +25,7 @@ from outrider.serving.leaving import until_gone
 from outrider.serving.messages import Event, Events
 from outrider.serving.routes.models import no_model
 from outrider.serving.service import Service
+from outrider.serving.split import Arm
 from outrider.serving.sse import StreamWriter, as_json, begun_in, refusal_in, whole_answer
 
 
@@ -51,10 +53,14 @@ async def _generate(
     if isinstance(call, Response):
         service.log(turned_away(request_id, endpoint, call.status_code))
         return call
-    session = request.headers.get(headers.SESSION_ID)
-    trip = service.desk.trip(call.user or session or request_id)
+    trip = service.desk.trip(
+        call,
+        session=request.headers.get(headers.SESSION_ID, ""),
+        forced=headers.arm_of(request.headers) or _named(service, call),
+    )
+    call = service.fleet.shadows.prepared(call, trip)
     account = Account(call, trip, request_id, with_text=service.settings.log_prompts)
-    events = _accounted(service, call, trip, account)
+    events = _accounted(service, call, trip, account, request_id)
     answer = _stream if call.stream else _whole
     return await until_gone(request, answer(service, call, trip, events))
 
@@ -64,6 +70,7 @@ async def _admitted(service: Service, request: Request, endpoint: Endpoint) -> C
     if not service.keys.admit(request.headers.get("authorization")):
         return unauthorized()
     try:
+        headers.arm_of(request.headers)
         call = await _read_call(service, request, endpoint)
     except BodyError as error:
         return refused(error.refusal)
@@ -72,6 +79,14 @@ async def _admitted(service: Service, request: Request, endpoint: Endpoint) -> C
     if call.model is not None and call.model not in service.names:
         return no_model(service, call.model)
     return call
+
+
+def _named(service: Service, call: Call) -> Arm | None:
+    """Who names a release as the model gets that one, as far as there is a choice."""
+    plan = service.desk.plan
+    if plan.candidate is None or call.model not in (plan.stable, plan.candidate):
+        return None
+    return Arm.CANDIDATE if call.model == plan.candidate else Arm.STABLE
 
 
 async def _read_call(service: Service, request: Request, endpoint: Endpoint) -> Call:
@@ -86,16 +101,23 @@ async def _read_call(service: Service, request: Request, endpoint: Endpoint) -> 
 
 
 async def _accounted(
-    service: Service, call: Call, trip: Trip, account: Account
+    service: Service, call: Call, trip: Trip, account: Account, request_id: str
 ) -> AsyncGenerator[Events]:
     """The call's events; what became of it is written down, however it ends."""
+    shadow = service.fleet.shadows.begin(call, trip, request_id)
     try:
         async with aclosing(service.desk.events(call, trip)) as events_:
             async for events in events_:
                 account.see(events)
+                shadow.see(events)
                 yield events
     finally:
-        service.log(account.entry())
+        shadow.end()
+        entry = account.entry()
+        service.log(entry)
+        sample = sample_of(entry)
+        if trip.epoch and sample is not None:
+            service.desk.book.add(sample, trip.epoch)
 
 
 async def _whole(
@@ -108,7 +130,7 @@ async def _whole(
     where, refusal = headers.where_from(trip, events), refusal_in(events)
     if refusal is not None:
         return refused(refusal, where)
-    answer = whole_answer(call, _head(service, call), events)
+    answer = whole_answer(call, head_of(service, call, trip.choice.release), events)
     return JsonResponse(as_json(answer), headers=where)
 
 
@@ -125,15 +147,16 @@ async def _stream(
     if refusal is not None and begun_in(first) is None:
         await stream.aclose()
         return refused(refusal, where)
-    writer = StreamWriter(call, _head(service, call))
+    writer = StreamWriter(call, head_of(service, call, trip.choice.release))
     return EventStream(writer, first, stream, headers={**headers.SSE, **where})
 
 
-def _head(service: Service, call: Call) -> Head:
+def head_of(service: Service, call: Call, release: str) -> Head:
+    """Of an answer of that release."""
     return Head(
         id=call.call_id,
         endpoint=call.endpoint,
         created=int(time.time()),
         model=call.model or service.model,
-        fingerprint=service.fingerprint,
+        fingerprint=service.fleet.fingerprint(release),
     )

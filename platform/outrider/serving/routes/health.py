@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from fastapi import FastAPI, Request
 from starlette.responses import Response
 
+from outrider.core import Fault
 from outrider.serving.http_errors import JsonResponse, failed, unauthorized
+from outrider.serving.messages import Release
 from outrider.serving.replica_stats import stats_of
 from outrider.serving.service import Service
 
@@ -22,16 +26,23 @@ def add_health(api: FastAPI, service: Service) -> None:
     async def readyz() -> Response:
         if service.desk.is_leaving:
             return failed(503, "the server is stopping", code="stopping")
-        told = await stats_of(service.desk.releases)
-        silent = sorted(name for name, stats in told.items() if not stats)
-        if silent:
-            return failed(503, f"no replica of release {silent[0]} answers", code="not_ready")
+        stable = service.desk.plan.stable  # a candidate that starts or fails is no matter
+        told = await stats_of({stable: service.desk.releases[stable]})
+        if not told[stable]:
+            return failed(503, f"no replica of release {stable} answers", code="not_ready")
         return JsonResponse(b'{"status":"ready"}')
 
     @api.get("/metrics")
     async def metrics(request: Request) -> Response:
         if not service.keys.admit(request.headers.get("authorization")):
             return unauthorized()
-        told = await stats_of(service.desk.releases)
+        told = await stats_of(await _running(service))
         page = service.metrics([each for stats in told.values() for each in stats])
         return Response(page, media_type="text/plain; version=0.0.4")
+
+
+async def _running(service: Service) -> Mapping[str, Release]:
+    try:
+        return service.fleet.running(await service.fleet.conditions())
+    except Fault:  # Serve keeps silent; its replicas need not
+        return service.desk.releases
