@@ -19,13 +19,15 @@ from rollout_stand import (
 )
 
 from outrider.config.schema import OnStall
-from outrider.core import UserError
+from outrider.core import Fault, UserError
+from outrider.rollout.aliases import Aliases
 from outrider.rollout.command import Verb
 from outrider.rollout.operator import see_through
 from outrider.rollout.phase import Phase
 from outrider.rollout.store import LostError
 from outrider.serving.split import Arm, Plan, choose
-from outrider.testing import Effect
+from outrider.testing import Effect, MemoryRegistry
+from outrider.tracking.registry import Alias
 from outrider.tracking.tracker import RunStatus
 
 SLOW = {"candidate": Effect(tokens_per_s=28.0)}
@@ -72,6 +74,42 @@ def test_a_bad_candidate_is_taken_back_by_itself(
     assert stand.service.plan.candidate is None
     assert set(stand.service.state().releases) == {"stable"}
     assert stand.aliases() == {"champion": 1, "challenger": 2}
+
+
+def test_every_step_begins_without_evidence_but_the_confirmation(tmp_path: Path) -> None:
+    stand = sqlite_stand(tmp_path)
+    stand.begin()
+    controller = stand.controller()
+    for phase, num in (("shadow", 0), ("canary", 0)):
+        stand.until(controller, phase)
+        sums = stand.store.get(stand.rollout_id).sums
+        assert (sums.num(Arm.STABLE), sums.num(Arm.CANDIDATE)) == (num, num)
+    stand.until(controller, "confirming")
+    assert stand.store.get(stand.rollout_id).sums.num(Arm.CANDIDATE) >= PLAN.min_samples
+
+
+def test_an_alias_that_was_not_read_back_is_taken_back_too(tmp_path: Path) -> None:
+    stand = sqlite_stand(tmp_path)
+    status = replace(stand.begin().status, phase=Phase.PROMOTING)
+    aliases = Aliases(stand.store, HalfAway(stand.registry))
+    with pytest.raises(Fault):
+        aliases.settle(status)
+    assert stand.aliases()["champion"] == 2
+    Aliases(stand.store, stand.registry).settle(replace(status, phase=Phase.ABORTED))
+    assert stand.aliases()["champion"] == 1
+
+
+class HalfAway(MemoryRegistry):
+    """A registry that takes an alias, and whose answer is lost."""
+
+    def __init__(self, registry: MemoryRegistry) -> None:
+        super().__init__()
+        self.__dict__ |= registry.__dict__
+        self._give = registry.give
+
+    def give(self, alias: Alias, number: int) -> None:
+        self._give(alias, number)
+        raise Fault("the registry is away")
 
 
 def test_a_failing_candidate_loses_its_traffic_within_the_look_that_finds_it(

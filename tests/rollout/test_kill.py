@@ -23,7 +23,7 @@ from outrider.rollout.status import Candidate, Move, Status
 from outrider.rollout.store import Rollout, Store
 from outrider.serving.split import Plan
 from outrider.testing import Effect
-from outrider.tracking.registry import Alias
+from outrider.tracking.registry import Alias, Registry
 from outrider.tracking.store_uri import sqlite_uri
 
 QUICK = replace(PLAN, weights=(0.5,), min_s=2.0, keep_s=2.0)
@@ -87,21 +87,32 @@ class MortalStore(Store):
         self._killer.did()
 
 
+class MortalRegistry:
+    """One whose caller dies right behind a change."""
+
+    def __init__(self, registry: Registry, killer: Killer) -> None:
+        self._registry, self._killer = registry, killer
+        self.find, self.versions = registry.find, registry.versions
+
+    def give(self, alias: Alias, number: int) -> None:
+        self._registry.give(alias, number)
+        self._killer.did()
+
+    def set_tags(self, number: int, tags: Mapping[str, str]) -> None:
+        self._registry.set_tags(number, tags)
+        self._killer.did()
+
+
 def mortal(stand: Stand, killer: Killer) -> Controller:
     store, service = stand.store, stand.service
     stand.store = MortalStore(store, killer)
     stand.service = MortalService(service, killer)  # type: ignore[assignment]
-    give = stand.registry.give
-
-    def give_and_die(alias: Alias, number: int) -> None:
-        give(alias, number)
-        killer.did()
-
-    stand.registry.give = give_and_die  # type: ignore[method-assign]
+    registry = stand.registry
+    stand.registry = MortalRegistry(registry, killer)  # type: ignore[assignment]
     try:
         return stand.controller()
     finally:
-        stand.store, stand.service = store, service
+        stand.store, stand.service, stand.registry = store, service, registry
 
 
 def ticked(stand: Stand, controller: Controller, is_first: bool) -> Status:
@@ -125,8 +136,6 @@ def killed_at(store: Store, number: int, effects: Mapping[str, Effect]) -> tuple
         ticked(stand, controller, is_first=True)
     except SystemExit:
         was_killed = True
-        give = type(stand.registry).give
-        stand.registry.give = give.__get__(stand.registry)  # type: ignore[method-assign]
         ticked(stand, stand.controller(), is_first=True)
     return stand, was_killed
 
