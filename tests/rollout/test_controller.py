@@ -255,6 +255,22 @@ def test_a_gateway_that_forgot_gets_candidate_and_plan_again(tmp_path: Path) -> 
     assert stand.run().phase is Phase.PROMOTED
 
 
+def test_a_candidate_that_starts_anew_gets_no_weight_before_it_is_ready(tmp_path: Path) -> None:
+    stand = sqlite_stand(tmp_path, {"candidate": Effect(starts_in_s=10.0)})
+    stand.begin()
+    controller = stand.controller()
+    stand.until(controller, "canary")
+    stand.service.restart(forgets=True)
+    for _ in range(4):
+        controller.tick()
+        assert stand.service.plan.candidate is None
+        stand.clock.advance(TICK_S)
+    stand.clock.advance(TICK_S)
+    controller.tick()
+    controller.tick()
+    assert stand.service.plan.weight == 0.25
+
+
 def test_a_key_in_the_candidate_stays_there_as_the_weight_grows(tmp_path: Path) -> None:
     """P18, over what the service was told."""
     stand = sqlite_stand(tmp_path)
