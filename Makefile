@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test check figures format lock clean
+.PHONY: help demo serve rollout-demo test check figures format lock clean
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
 BIN := .venv/bin
@@ -15,13 +15,16 @@ PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11 python3.1
 	&& { echo $$name; break; }; done)
 
 help:  ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1 \t/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1 \t/' | expand -t 22
 
 demo: $(INSTALLED)  ## generate the shipped corpus, speculative and plain, and compare
 	@$(BIN)/python jobs/bulk.py preset=demo
 
 serve: $(INSTALLED)  ## serve the default model live: OpenAI's API on loopback, until Ctrl-C
 	@$(BIN)/python jobs/serve.py
+
+rollout-demo: $(INSTALLED)  ## play a promotion, a rollback and a fallback, under load
+	@$(BIN)/python jobs/rollout.py action=demo
 
 test: $(INSTALLED)  ## every test
 	@$(BIN)/python -m pytest

@@ -84,7 +84,7 @@ def test_every_experiment_gives_its_figures_and_the_file_holds_them(tmp_path: Pa
     figures = run(bench(tmp_path, told), HTTP_EXPERIMENTS, (), out, console)
     by_name = {figure.name: figure for figure in figures}
     assert [row["name"] for row in json.loads(out.read_text())] == list(by_name) != []
-    assert len(by_name) == 1 + 2 + 4 + 4 + 2
+    assert len(by_name) == 1 + 2 + 4 + 4 + 2 + 2 + 1
     for name in ("http_killed_lost", "http_cancelled_rows", "http_cancelled_blocks"):
         assert by_name[name].value == 0, name
     load = by_name["http_goodput_16"].details["plain"]
@@ -93,6 +93,8 @@ def test_every_experiment_gives_its_figures_and_the_file_holds_them(tmp_path: Pa
     assert load["first_token_s"]["p50"] > 0
     assert "bare" in by_name["http_added_first_token"].details
     assert any("killed at" in line for line in told)
+    assert by_name["http_router_throughput"].details["routed"]["num_complete"] > 0
+    assert "0 were not mirrored" in by_name["http_shadow_throughput"].conditions
     assert "added time to first token" in screen.getvalue()
     assert "http_goodput_16: plain" in screen.getvalue(), "latencies have a table of their own"
 

@@ -31,12 +31,17 @@ class Toy:
         self.loses = loses
         self.num_rows = self.num_rounds = self.num_deaths = 0
         self.seen: list[Mapping[str, object]] = []  # bodies
+        self.plans: list[Mapping[str, object]] = []
+        self.releases: dict[str, Mapping[str, str]] = {}
 
     def app(self, lifespan: object = None) -> Starlette:
         routes = [
             Route("/v1/models", _models),
             Route("/readyz", lambda request: PlainTextResponse("ready")),
             Route("/admin/status", self.status),
+            Route("/admin/plan", self.plan, methods=["PUT"]),
+            Route("/admin/releases/{name}", self.deploy, methods=["PUT"]),
+            Route("/admin/samples", lambda request: JSONResponse({"num_shadows_dropped": 3})),
             Route("/v1/chat/completions", self.chat, methods=["POST"]),
         ]
         return Starlette(routes=routes, lifespan=lifespan)  # type: ignore[arg-type]
@@ -55,7 +60,24 @@ class Toy:
             }
             for name, num_rows in zip(names, rows, strict=True)
         ]
-        return JSONResponse({"model": "toy", "replicas": replicas})
+        told = {
+            "model": "toy",
+            "replicas": replicas,
+            "plan": {"stable": "main", "revision": len(self.plans)},
+            "releases": self.releases,
+        }
+        return JSONResponse(told)
+
+    async def plan(self, request: Request) -> Response:
+        plan = await request.json()
+        if plan["revision"] <= len(self.plans):
+            return JSONResponse(OPENAI_ERROR, 400)
+        self.plans.append(plan)
+        return JSONResponse(plan)
+
+    async def deploy(self, request: Request) -> Response:
+        self.releases[request.path_params["name"]] = {"health": "ready", "message": ""}
+        return JSONResponse({}, 202)
 
     async def chat(self, request: Request) -> Response:
         body = await request.json()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from outrider.bench.arm import Arm
@@ -39,6 +39,7 @@ class HttpBench:
     clock: Clock
     tell: Callable[[str], None]
     conditions: str
+    twin: Mapping[str, Any] = field(default_factory=dict)  # deploys the server's release again
 
     @contextmanager
     def connected(self, num_replicas: int = 1) -> Iterator[Connection]:

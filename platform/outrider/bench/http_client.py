@@ -31,6 +31,7 @@ class Wish:
     stream: bool = True
     speculate: bool = True
     ignore_eos: bool = False
+    user: str = ""  # keeps who asks in one arm of a rollout
 
     def body(self, prompt: Prompt, model: str) -> dict[str, object]:
         body: dict[str, object] = {
@@ -45,6 +46,8 @@ class Wish:
             body["speculation"] = {"enabled": False}
         if self.ignore_eos:
             body["ignore_eos"] = True
+        if self.user:
+            body["user"] = self.user
         return body
 
 
@@ -134,6 +137,13 @@ class HttpClient:
         """The JSON at `path`."""
         async with self._session.get(path) as response:
             response.raise_for_status()
+            return await response.json()
+
+    async def put(self, path: str, body: Mapping[str, Any]) -> Any:
+        """The JSON that answers. Fault where it is refused."""
+        async with self._session.put(path, json=body) as response:
+            if response.status >= _BAD_REQUEST:
+                raise Fault(f"{path}: {(await response.text())[:300]}")
             return await response.json()
 
     def _post(self, prompt: Prompt, wish: Wish) -> Any:

@@ -145,7 +145,7 @@ class Desk:
                 yield (BUSY,)
                 return
             except ReplicaLostError:
-                wait_s = patience.wait_s(trip.num_retries, self._clock.monotonic())
+                wait_s = patience.lost(self._clock.monotonic())
                 if has_begun or wait_s is None:
                     yield (CUT if has_begun else told,)
                     return

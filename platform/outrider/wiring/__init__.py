@@ -10,18 +10,30 @@ if TYPE_CHECKING:
     from outrider.wiring.bulk_job import bulk, engine_recipe
     from outrider.wiring.comparison import compare
     from outrider.wiring.figures import bench
+    from outrider.wiring.rollouts import rollout
     from outrider.wiring.search import sweep
     from outrider.wiring.server import serve
     from outrider.wiring.stores import tracker
     from outrider.wiring.trials import trial
 
-__all__ = ["bench", "bulk", "compare", "engine_recipe", "serve", "sweep", "tracker", "trial"]
+__all__ = [
+    "bench",
+    "bulk",
+    "compare",
+    "engine_recipe",
+    "rollout",
+    "serve",
+    "sweep",
+    "tracker",
+    "trial",
+]
 
 HOMES = {
     "bench": "figures",
     "bulk": "bulk_job",
     "compare": "comparison",
     "engine_recipe": "bulk_job",
+    "rollout": "rollouts",
     "serve": "server",
     "sweep": "search",
     "tracker": "stores",

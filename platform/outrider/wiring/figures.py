@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -13,13 +14,15 @@ from outrider.bench.experiments import EXPERIMENTS
 from outrider.bench.figure import Figure
 from outrider.bench.http_bench import HttpBench
 from outrider.bench.http_experiments import HTTP_EXPERIMENTS
+from outrider.bench.http_rollout import TWIN
 from outrider.bench.http_server import Serving
 from outrider.bench.run import chosen
 from outrider.bench.run import run as run_bench
 from outrider.bench.workbench import Workbench
 from outrider.bench.workload import load_workload, one_of_each_kind
 from outrider.cluster.cores import num_cores
-from outrider.config.schema import BenchJob, BenchTarget, Part
+from outrider.config.load import load
+from outrider.config.schema import BenchJob, BenchTarget, Part, ServeJob
 from outrider.config.typed import plain
 from outrider.core import SystemClock, UserError
 from outrider.engine.language_model import LanguageModel
@@ -32,6 +35,7 @@ from outrider.tracking.release import Release, make_release
 from outrider.tracking.released_run import start_released
 from outrider.tracking.tracker import Run
 from outrider.wiring.parts import as_registered, fetch
+from outrider.wiring.server import placed
 from outrider.wiring.stores import REPOSITORY, RUNS, tracker
 
 
@@ -95,16 +99,18 @@ def http_workbench(settings: BenchJob) -> HttpBench:
     def tell(line: str) -> None:
         notices.print(line, highlight=False, style="dim")
 
+    serving = Serving(
+        REPOSITORY / "jobs" / "serve.py",
+        recipe.model,
+        recipe.draft,
+        recipe.engine,
+        url=bench.url,
+        log_dir=RUNS / "bench-http",
+        tell=tell,
+    )
     return HttpBench(
-        serve=Serving(
-            REPOSITORY / "jobs" / "serve.py",
-            recipe.model,
-            recipe.draft,
-            recipe.engine,
-            url=bench.url,
-            log_dir=RUNS / "bench-http",
-            tell=tell,
-        ),
+        serve=serving,
+        twin=twin(serving),
         open_runner=recipe.runner,
         prompts=load_workload(Path(bench.workload), tokenizer.encode_chat),
         warmup=one_of_each_kind(load_workload(Path(bench.warmup), tokenizer.encode_chat)),
@@ -120,11 +126,17 @@ def http_workbench(settings: BenchJob) -> HttpBench:
     )
 
 
+def twin(serving: Serving) -> dict[str, Any]:
+    """What deploys the server's own release a second time."""
+    job = placed(load(ServeJob, "serve", serving.command(1)[2:]))
+    named = replace(job, serving=replace(job.serving, name=TWIN))
+    cpus = job.serving.cpus_per_replica
+    return {"settings": plain(named), "cpus": cpus, "fingerprint": TWIN}
+
+
 def http_conditions(settings: BenchJob) -> str:
     engine, bench = settings.engine, settings.bench
-    server = (
-        f"server at {bench.url}" if bench.url else "gateway, proxy and client on the same cores"
-    )
+    server = f"server at {bench.url}" if bench.url else "gateway and client on the same cores"
     return (
         f"{model_text(settings)}, {settings.model.dtype.value} on "
         f"{hardware().cpu}, {bench.num_threads or num_cores()} threads, {engine.max_rows} rows, "

@@ -69,6 +69,7 @@ class RolloutAction(Enum):
     RETRY = "retry"  # the last release again, after an abort or a failed deployment
     HISTORY = "history"
     EXPLAIN = "explain"  # in words: where it stands and why
+    DEMO = "demo"  # three stories on a service of its own, under load
     SIMULATE = "simulate"  # false rollbacks, power and time to detection of these gates
 
 

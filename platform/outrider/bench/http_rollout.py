@@ -1,0 +1,194 @@
+"""What a rollout costs the users of stable: the router's decisions, and a full shadow."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from outrider.bench.arm import Timing
+from outrider.bench.bootstrap import interval, resamples
+from outrider.bench.figure import Figure, Unit
+from outrider.bench.http_arms import HttpArm
+from outrider.bench.http_bench import Connection, HttpBench
+from outrider.bench.http_client import Wish
+from outrider.bench.http_summary import Summary
+from outrider.bench.load import Answer
+from outrider.bench.ratio import ratio_figure
+from outrider.bench.workload import Prompt, mixed, one_by_one
+from outrider.core import Fault
+
+TWIN = "twin"
+LOOK_S = 0.5
+IN_FLIGHT = 8
+NUM_BACKLOGS = 3
+ROUTER_RATIO, ROUTER_MS = 0.97, 2.0
+SHADOW_IN_FLIGHT = 4
+SHADOW_RATIO = 0.5  # two engines share the cores: no less than half may be left to stable
+OFF: Mapping[str, Any] = {"candidate": None, "weight": 0.0, "shadow_share": 0.0}
+IDLE: Mapping[str, Any] = {"candidate": TWIN, "weight": 0.0, "shadow_share": 0.0}
+SHADOW: Mapping[str, Any] = {
+    "candidate": TWIN,
+    "weight": 0.0,
+    "shadow_share": 1.0,
+    "shadow_in_flight": SHADOW_IN_FLIGHT,
+}
+
+
+@dataclass
+class Plans:
+    """Puts plans into force at a gateway, each newer than the one before."""
+
+    connection: Connection
+    stable: str
+    revision: int
+    in_force: Mapping[str, Any] = field(default_factory=dict)
+
+    def put(self, plan: Mapping[str, Any]) -> None:
+        if plan is self.in_force:
+            return
+        self.revision += 1
+        body = {"stable": self.stable, "revision": self.revision, **plan}
+        self.connection.run(self.connection.client.put("/admin/plan", body))
+        self.in_force = plan
+
+    def num_dropped(self) -> int:
+        """Requests that were not mirrored for want of room, so far."""
+        told = self.connection.run(self.connection.client.get("/admin/samples"))
+        return int(told["num_shadows_dropped"])
+
+
+class PlannedArm:
+    """A server under one plan."""
+
+    def __init__(self, arm: HttpArm, plans: Plans, plan: Mapping[str, Any]) -> None:
+        self._arm = arm
+        self._plans = plans
+        self._plan = plan
+
+    @property
+    def name(self) -> str:
+        return self._arm.name
+
+    @property
+    def answers(self) -> list[Answer]:
+        return self._arm.answers
+
+    @property
+    def summary(self) -> Summary:
+        return self._arm.summary
+
+    def forget(self) -> None:
+        self._arm.forget()
+
+    def decode(self, prompts: Sequence[Prompt]) -> Timing:
+        self._plans.put(self._plan)
+        return self._arm.decode(prompts)
+
+
+@contextmanager
+def with_twin(bench: HttpBench) -> Iterator[tuple[Connection, Plans]]:
+    """A server with a second release beside the first, of the same settings."""
+    with bench.connected() as http:
+        told = http.run(http.client.get("/admin/status"))
+        bench.tell("starting a second release beside the first")
+        http.run(http.client.put(f"/admin/releases/{TWIN}", bench.twin))
+        http.run(_until_ready(http, bench.timeout_s))
+        yield http, Plans(http, told["plan"]["stable"], told["plan"]["revision"])
+
+
+def router(bench: HttpBench) -> list[Figure]:
+    """The same requests with and without a rollout whose candidate answers none of them."""
+    with with_twin(bench) as (http, plans):
+        wish = Wish(max_tokens=bench.max_tokens)
+        arms = [
+            PlannedArm(http.arm(name, IN_FLIGHT, wish), plans, plan)
+            for name, plan in (("alone", OFF), ("routed", IDLE))
+        ]
+        many = bench.compare("router", arms, [mixed(bench.prompts)] * NUM_BACKLOGS)
+        singles = [
+            PlannedArm(http.arm(name, 1, wish), plans, plan)
+            for name, plan in (("alone", OFF), ("routed", IDLE))
+        ]
+        bench.compare("router, 1 in flight", singles, one_by_one(bench.prompts))
+    speed = ratio_figure(
+        many,
+        ("routed", "alone"),
+        conditions=bench.conditions,
+        details={arm.name: arm.summary.to_dict() for arm in arms},
+        name="http_router_throughput",
+        what=f"with a rollout / without, tokens per second, {IN_FLIGHT} in flight",
+        bound=ROUTER_RATIO,
+        aim=ROUTER_RATIO,
+    )
+    return [speed, _added(bench, singles)]
+
+
+def shadow(bench: HttpBench) -> list[Figure]:
+    """Every request of stable is decoded by the candidate too, on the same cores."""
+    with with_twin(bench) as (http, plans):
+        wish = Wish(max_tokens=bench.max_tokens)
+        arms = [
+            PlannedArm(http.arm(name, IN_FLIGHT, wish), plans, plan)
+            for name, plan in (("alone", OFF), ("shadowed", SHADOW))
+        ]
+        before = plans.num_dropped()
+        pairing = bench.compare("shadow", arms, [mixed(bench.prompts)] * NUM_BACKLOGS)
+        num_dropped = plans.num_dropped() - before
+    shadowed = arms[1].summary.num_complete
+    return [
+        ratio_figure(
+            pairing,
+            ("shadowed", "alone"),
+            conditions=f"{bench.conditions}; of {shadowed} requests and their warm-up "
+            f"{num_dropped} were not mirrored, for {SHADOW_IN_FLIGHT} already were",
+            details={
+                "num_shadows_dropped": num_dropped,
+                **{arm.name: arm.summary.to_dict() for arm in arms},
+            },
+            name="http_shadow_throughput",
+            what=f"with a full shadow / without, tokens per second, {IN_FLIGHT} in flight",
+            bound=SHADOW_RATIO,
+            aim=SHADOW_RATIO,
+        )
+    ]
+
+
+def _added(bench: HttpBench, singles: Sequence[PlannedArm]) -> Figure:
+    alone, routed = ([one.first_token_s for one in arm.answers] for arm in singles)
+    added = np.array(
+        [
+            1000 * (b - a)
+            for a, b in zip(alone, routed, strict=True)
+            if a is not None and b is not None
+        ]
+    )
+    low, high = interval(np.median(added[resamples(len(added))], axis=1))
+    return Figure(
+        name="http_router_first_token",
+        what="with a rollout / without: added time to first token, 1 in flight, p50",
+        value=float(np.median(added)),
+        bound=ROUTER_MS,
+        aim=ROUTER_MS,
+        is_ceiling=True,
+        unit=Unit.MILLISECONDS,
+        low=low,
+        high=high,
+        conditions=bench.conditions,
+        details={arm.name: arm.summary.to_dict() for arm in singles},
+    )
+
+
+async def _until_ready(http: Connection, longest_s: float) -> None:
+    async with asyncio.timeout(longest_s):
+        while True:
+            told = (await http.client.get("/admin/status"))["releases"].get(TWIN, {})
+            if told.get("health") == "ready":
+                return
+            if told.get("health") == "failed":
+                raise Fault(f"the second release does not start: {told['message']}")
+            await asyncio.sleep(LOOK_S)
