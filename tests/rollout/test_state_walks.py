@@ -35,10 +35,11 @@ PLANS = st.builds(
     keep_s=st.sampled_from([0.0, 20.0]),
 )
 MOSTLY_YES = st.sampled_from([True, True, True, False])
-JUDGEMENTS = st.sampled_from([PASSES] * 6 + [OPEN, OPEN, Judgement(), FAILS])
+MOSTLY_PASS = st.sampled_from([PASSES, PASSES, OPEN])
+JUDGEMENTS = st.sampled_from([PASSES] * 10 + [OPEN, OPEN, OPEN, Judgement(), FAILS])
 LOOKS = st.fixed_dictionaries(
     {
-        "health": st.sampled_from([Health.READY] * 5 + [Health.STARTING, Health.FAILED, None]),
+        "health": st.sampled_from([Health.READY] * 10 + [Health.STARTING, Health.FAILED, None]),
         "has_warmed": MOSTLY_YES,
         "is_stable_there": MOSTLY_YES,
         "judgement": JUDGEMENTS,
@@ -109,11 +110,16 @@ class Rollouts(RuleBasedStateMachine):
         self._look(look, verbs, after_s)
 
     @precondition(lambda self: self.rollouts)
-    @rule(num=st.integers(1, 6), judgement=st.sampled_from([PASSES, PASSES, OPEN]))
-    def looks_well(self, num: int, judgement: Judgement) -> None:
+    @rule(num=st.integers(1, 8), judgement=MOSTLY_PASS, confirmation=MOSTLY_PASS)
+    def looks_well(self, num: int, judgement: Judgement, confirmation: Judgement) -> None:
         """Random looks alone seldom come far."""
         good = {"health": Health.READY, "has_warmed": True, "judgement": judgement}
-        enough = {"num_stable": 9, "num_candidate": 9, "num_shadow": 9, "confirmation": judgement}
+        enough = {
+            "num_stable": 9,
+            "num_candidate": 9,
+            "num_shadow": 9,
+            "confirmation": confirmation,
+        }
         for _ in range(num):
             self._look(good | enough, [], 6.0)
 
