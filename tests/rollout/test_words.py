@@ -39,7 +39,7 @@ def test_a_rollback_says_which_evidence_ended_it() -> None:
     assert "fail         tokens_per_s: 0.7 of stable's speed" in text
     assert "rollout.force=true" in text
     assert "undecided" not in text
-    assert "rolled back, 0 s ago. The evidence" in text
+    assert "rolled back, 0 s ago. It was taken back by itself" in text
 
 
 def test_what_waits_for_an_operator_says_so() -> None:

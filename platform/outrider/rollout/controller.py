@@ -27,7 +27,7 @@ from outrider.rollout.store import SETTLED, LostError, Rollout, Store
 from outrider.rollout.sums import Sums
 from outrider.rollout.verdict import Judgement
 from outrider.rollout.webhooks import Webhooks
-from outrider.rollout.words import line
+from outrider.rollout.words import lines
 from outrider.tracking.lifecycle import status_of
 from outrider.tracking.tracker import RunStatus
 
@@ -192,7 +192,8 @@ class Controller:
 
     def _show(self, status: Status, moves: tuple[Move, ...]) -> None:
         for move in moves[self._num_shown or 0 :]:
-            self.tell(line(move))
+            for text in lines(move):
+                self.tell(text)
         self._num_shown = len(moves)
         for number, move in enumerate(moves, start=1):
             if number > self._num_sent:

@@ -46,7 +46,7 @@ _SENTENCES = {
     Phase.PROMOTING: "The candidate takes all traffic and becomes champion.",
     Phase.KEEPING: "The candidate is stable now; the old stable stays warm for a while.",
     Phase.PROMOTED: "The candidate is stable; the old stable is gone.",
-    Phase.ROLLED_BACK: "The evidence was against the candidate: stable has all traffic.",
+    Phase.ROLLED_BACK: "It was taken back by itself: stable has all traffic.",
     Phase.ABORTED: "An operator took it back: stable has all traffic.",
     Phase.FAILED: "The candidate could not be started: stable has all traffic.",
     Phase.SUPERSEDED: "A newer release took its place: stable has all traffic.",

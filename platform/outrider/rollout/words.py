@@ -14,6 +14,7 @@ from outrider.rollout.phase import Phase
 from outrider.rollout.status import Move, Status
 from outrider.rollout.verdict import Judgement
 
+SHORT = 12  # digits of a fingerprint that are shown
 _NUM_MOVES = 5  # the latest ones, for how it came here
 
 
@@ -26,8 +27,9 @@ def explain(
 ) -> list[str]:
     """Lines for a screen. `moves` oldest first; `judgement` of this step, as far as it is known."""
     return [
-        f"Rollout {status.rollout_id}: {status.candidate.name} ({status.candidate.fingerprint})"
-        f" beside {status.stable} ({status.stable_fingerprint}), {status.service}",
+        f"Rollout {status.rollout_id}: {status.candidate.name}"
+        f" ({status.candidate.fingerprint[:SHORT]}) beside {status.stable}"
+        f" ({status.stable_fingerprint[:SHORT]}), {status.service}",
         f"{_place(status.phase, status.step, weight_of(status, plan), len(plan.weights))}"
         f"{_since(status, now_s)}. {status.phase.sentence}",
         *([f"Why: {status.reason}"] if status.reason else []),
@@ -42,6 +44,11 @@ def explain(
 def line(move: Move) -> str:
     """One move: UTC time, where it stands from then on, and why; an operator is named there."""
     return f"{_time(move.at_s)} {_place(move.phase, move.step, move.weight)}: {move.reason}"
+
+
+def lines(move: Move) -> list[str]:
+    """`line`, and what the move was decided on."""
+    return [line(move), *map(_finding, move.evidence)]
 
 
 def _place(phase: Phase, step: int, weight: float, num_steps: int = 0) -> str:
@@ -105,12 +112,15 @@ def _evidence(status: Status, moves: Sequence[Move], judgement: Judgement) -> It
     findings: Sequence[Mapping[str, Any]] = [asdict(found) for found in judgement.findings]
     if status.phase.is_over:
         findings = next((move.evidence for move in reversed(moves) if move.evidence), ())
-    for found in findings:
-        group = f" [{found['group']}]" if found["group"] else ""
-        verdict = found["verdict"] if found["counts"] else "told only"
-        yield f"  {verdict!s:<12} {found['figure']}{group}: {found['reason']}"
+    yield from map(_finding, findings)
     if status.phase in TRIED and not findings:
         yield "  nothing was measured in this step yet"
+
+
+def _finding(found: Mapping[str, Any]) -> str:
+    group = f" [{found['group']}]" if found["group"] else ""
+    verdict = found["verdict"] if found["counts"] else "told only"
+    return f"  {verdict!s:<12} {found['figure']}{group}: {found['reason']}"
 
 
 def _history(moves: Sequence[Move]) -> Iterator[str]:

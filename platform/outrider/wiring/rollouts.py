@@ -24,7 +24,7 @@ from outrider.rollout.simulation import told
 from outrider.rollout.status import Candidate, Status
 from outrider.rollout.store import Rollout, Store
 from outrider.rollout.webhooks import Webhooks
-from outrider.rollout.words import explain, line
+from outrider.rollout.words import explain, lines
 from outrider.tracking.lifecycle import terminate_as_exception
 from outrider.tracking.store_uri import sqlite_uri
 from outrider.tracking.tracker import Run
@@ -141,7 +141,8 @@ class Rollouts:
         while True:
             status, moves = self.store.get(rollout_id).status, self.store.moves(rollout_id)
             for move in moves[num_shown:]:
-                self.say(line(move))
+                for text in lines(move):
+                    self.say(text)
             num_shown = len(moves)
             if status.phase.is_over:
                 return _exit_status(status)

@@ -24,11 +24,13 @@ def write_stranger(target: ModelFiles, folder: Path) -> Path:
         return folder
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
+    from transformers.utils import logging
 
     config = AutoConfig.from_pretrained(target.folder)
     for name, value in SHAPE.items():
         setattr(config, name, value)
     torch.manual_seed(0)
+    logging.disable_progress_bar()
     model = AutoModelForCausalLM.from_config(config)
     folder.mkdir(parents=True, exist_ok=True)
     for name in FILES:
