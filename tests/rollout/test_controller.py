@@ -112,6 +112,18 @@ class HalfAway(MemoryRegistry):
         raise Fault("the registry is away")
 
 
+@pytest.mark.parametrize(
+    ("stable", "end"), [("", Phase.ROLLED_BACK), ("the traffic changed", Phase.PROMOTED)]
+)
+def test_a_fall_of_stable_too_is_the_traffics_doing(
+    tmp_path: Path, stable: str, end: Phase
+) -> None:
+    effects = {"candidate": Effect(fallen="nothing accepted"), "stable": Effect(fallen=stable)}
+    stand = sqlite_stand(tmp_path, effects)
+    stand.begin()
+    assert stand.run().phase is end
+
+
 def test_a_failing_candidate_loses_its_traffic_within_the_look_that_finds_it(
     tmp_path: Path,
 ) -> None:

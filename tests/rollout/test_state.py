@@ -64,6 +64,21 @@ def test_it_meets_traffic_only_when_ready_and_warm() -> None:
     assert course.status.phase is Phase.SHADOW
 
 
+@pytest.mark.parametrize("phase", TRIED)
+def test_a_candidate_that_alone_fell_back_to_plain_decoding_is_taken_back(phase: Phase) -> None:
+    course = Course().reach(phase, 2 if phase is Phase.CONFIRMING else 0)
+    course.look(fallen="3 of 200 drafted tokens were accepted")
+    assert course.status.phase is Phase.ROLLED_BACK
+    assert "3 of 200" in course.status.reason
+    assert course.weight == 0.0
+
+
+def test_behind_a_promotion_the_guard_is_left_to_do_its_work() -> None:
+    course = Course().reach(Phase.KEEPING, step=2)
+    assert not course.looks(1, fallen="3 of 200 drafted tokens were accepted")
+    assert course.weight == 1.0
+
+
 def test_p15_three_requests_one_of_them_a_500_hold() -> None:
     course = Course().reach(Phase.CANARY)
     assert not course.looks(20, judgement=OPEN, num_stable=60, num_candidate=3)

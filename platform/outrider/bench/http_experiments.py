@@ -13,7 +13,7 @@ from outrider.bench.http_bench import HttpBench
 from outrider.bench.http_cancel import cancelled_streams
 from outrider.bench.http_chaos import killed_replicas
 from outrider.bench.http_client import Wish
-from outrider.bench.http_rollout import router, shadow
+from outrider.bench.http_rollout import router, router_first_token, shadow
 from outrider.bench.ratio import ratio_figure
 from outrider.bench.workload import Prompt, mixed, one_by_one, repeated
 
@@ -139,5 +139,6 @@ HTTP_EXPERIMENTS: dict[str, Experiment] = {
     "cancelled_streams": cancelled_streams,
     "killed_replicas": killed_replicas,
     "router": router,
+    "router_first_token": router_first_token,
     "shadow": shadow,
 }

@@ -57,6 +57,7 @@ class Looking:
             bare,
             health=health,
             failure=failure,
+            fallen=_fallen(status, state),
             has_warmed=has_warmed,
             is_stable_there=_health_of(state, status.stable) is Health.READY,
             judgement=rollout.judgement,
@@ -124,6 +125,14 @@ def _judged(rollout: Rollout, sums: Sums) -> Judgement:
     if phase is Phase.CONFIRMING:
         phase = Phase.CANARY
     return judge(sums, rollout.gates, phase=phase, num_stages=num_stages(rollout.plan))
+
+
+def _fallen(status: Status, state: ServiceState) -> str:
+    """A fall of stable too is the traffic's doing."""
+    candidate, stable = (
+        state.releases.get(name) for name in (status.candidate.name, status.stable)
+    )
+    return candidate.fallen if candidate and stable and not stable.fallen else ""
 
 
 def _health_of(state: ServiceState, name: str) -> Health | None:

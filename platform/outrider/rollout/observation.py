@@ -21,6 +21,7 @@ class Observation:
     revision: int
     health: Health | None = None  # candidate's; STARTING: not there yet; None: service is away
     failure: str = ""  # what the service says of a FAILED one
+    fallen: str = ""  # why the candidate fell back to plain decoding while stable did not
     has_warmed: bool = False  # it answered prompts of its own
     is_stable_there: bool = True  # the release that a rollback goes to could take all traffic
     judgement: Judgement = field(default_factory=Judgement)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from outrider.config.schema import OnStall, PlanSettings
-from outrider.rollout.layout import IN_CHARGE
+from outrider.rollout.layout import IN_CHARGE, TRIED
 from outrider.rollout.observation import Observation
 from outrider.rollout.orders import obey
 from outrider.rollout.phase import Phase
@@ -25,8 +25,9 @@ def advance(status: Status, seen: Observation, plan: PlanSettings, now_s: float)
        Abort works until it is over; behind a promotion only while the old stable is there.
        Promote passes all gates, but not before the candidate is ready. Approve counts only where
        something waits for it.
-    3. Failures, also while it is paused: safety before patience. A failing verdict or a lost
-       candidate gives stable all traffic at once; a candidate that never started has failed.
+    3. Failures, also while it is paused: safety before patience. A failing verdict, a lost
+       candidate or, while it is tried, one that fell back to plain decoding when stable did not
+       gives stable all traffic at once; a candidate that never started has failed.
     4. Paused, service away, or stable away beside a trial: it stays as it is.
     5. The way forward, one phase or step a look. A step is left when the candidate is ready,
        every gate passes, there are enough samples, its least time is over and, where the plan
@@ -70,6 +71,8 @@ def _what_failed(status: Status, look: Look) -> str:
         return evidence.reason
     if look.seen.health is Health.FAILED and status.phase is not Phase.PENDING:
         return f"the candidate is lost: {look.seen.failure or 'the service does not say why'}"
+    if look.seen.fallen and status.phase in TRIED:
+        return f"the candidate fell back to plain decoding, stable did not: {look.seen.fallen}"
     return ""
 
 

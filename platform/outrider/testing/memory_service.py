@@ -30,6 +30,7 @@ class Effect:
     error_share: float = 0.0  # of its requests
     mismatch_share: float = 0.0  # of prompts whose answer is another than stable's
     starts_in_s: float = 0.0
+    fallen: str = ""  # why its guard holds it at plain decoding
     failure: str = ""  # why it can't be started; empty: it can
 
 
@@ -203,7 +204,9 @@ class MemoryService:
             )
         if self._clock.time() < self._ready_at[name]:
             return ReleaseState(fingerprint=fingerprint, health=Health.STARTING)
-        return ReleaseState(fingerprint=fingerprint, health=Health.READY, num_replicas=1)
+        return ReleaseState(
+            fingerprint=fingerprint, health=Health.READY, num_replicas=1, fallen=effect.fallen
+        )
 
 
 def _token(text: str) -> dict[str, Any]:

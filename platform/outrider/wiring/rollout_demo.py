@@ -30,9 +30,9 @@ COPIES, TALKS = "edit", "chat"  # kinds of prompts: a copy is easy to draft, tal
 SERVER = (  # plain decoding, and a guard that looks quickly
     "draft=none",
     "max_rows=8",
-    "fallback_min_acceptance=0.35",
+    "fallback_min_acceptance=0.15",
     "fallback_window_s=4",
-    "fallback_min_drafted=48",
+    "fallback_min_drafted=100",
     "fallback_wait_s=5",
     "fallback_probe_share=0.5",
 )

@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from outrider.core import Mode
 from outrider.serving.body import read_body
+from outrider.serving.guard_state import Phase
 from outrider.serving.messages import Control, Release
 from outrider.serving.replica_stats import stats_of
 from outrider.serving.routes.guarded import guarded
@@ -66,12 +67,13 @@ def _named(service: Service, name: object) -> list[Release]:
 async def _status(service: Service) -> dict[str, Any]:
     conditions = await service.fleet.conditions()
     told = await stats_of(service.fleet.running(conditions))
+    guards = service.watch.told()
     return {
         "plan": asdict(service.desk.plan),
         "model": service.model,
         "fingerprint": service.fleet.fingerprint(service.desk.plan.stable),
         "num_calls": service.desk.num_calls,
-        "guard": service.watch.told(),
+        "guard": guards,
         "shadows_in_flight": service.fleet.shadows.num_in_flight,
         "releases": {
             name: {
@@ -79,8 +81,16 @@ async def _status(service: Service) -> dict[str, Any]:
                 "health": condition.health,
                 "message": condition.message,
                 "num_replicas": len(told.get(name, ())),
+                "fallen": _fallen(guards.get(name)),
             }
             for name, condition in conditions.items()
         },
         "replicas": [asdict(each) for some in told.values() for each in some],
     }
+
+
+def _fallen(guard: Mapping[str, Any] | None) -> str:
+    """Why a release decodes plainly for now; empty where its guard stands closed."""
+    if guard is None or guard["phase"] == Phase.CLOSED:
+        return ""
+    return str(guard["reason"])
