@@ -18,10 +18,12 @@ import numpy as np
 from outrider.config.schema import GateSettings
 from outrider.rollout.figures import LINEAR
 from outrider.rollout.gates import (
+    ERRORS,
     Bounds,
     Gate,
     Levels,
     bounds_of,
+    error_bounds,
     kind_levels,
     levels,
     ratios_on,
@@ -30,7 +32,6 @@ from outrider.rollout.gates import (
 from outrider.rollout.moments import Moments
 from outrider.rollout.phase import Phase
 from outrider.rollout.sequential import START, Stream
-from outrider.rollout.shares import highest, lowest
 from outrider.rollout.sums import Side, Sums
 from outrider.rollout.tally import Tally
 from outrider.rollout.verdict import Finding, Judgement, Verdict
@@ -114,72 +115,64 @@ def _parity(sums: Sums, gates: GateSettings) -> Finding:
 
 
 def _errors(pair: Pair, gates: GateSettings, levels: Levels) -> Finding:
-    """Shares of failed requests, each with its own bounds, together by a union bound."""
-    ours, theirs, bound = pair.candidate, pair.stable, gates.max_error_increase
-    found = Finding(
-        figure=meters.FAILURE_RATIO.name,
-        verdict=Verdict.INCONCLUSIVE,
-        bound=bound,
-        reason=_lacking(pair, "failed requests", ours.num_requests, theirs.num_requests, 1),
-        num_candidate=ours.num_requests,
-        num_stable=theirs.num_requests,
-        group=pair.kind,
-    )
+    (ours, theirs), bound = (pair.candidate, pair.stable), gates.max_error_increase
+    found = _undecided(pair, ERRORS, bound, (ours.num_requests, theirs.num_requests), least=1)
     if not pair.least:
         return found
-    estimate = ours.num_failed / ours.num_requests - theirs.num_failed / theirs.num_requests
-    low = _lowest(ours, levels.fail / 2) - _highest(theirs, levels.fail / 2)
-    high = _highest(ours, levels.passed / 2) - _lowest(theirs, levels.passed / 2)
-    words = pair.named("share of failed requests")
-    return replace(
-        found,
-        verdict=_verdict(is_worse=low > bound, is_fine=high <= bound),
-        estimate=estimate,
-        low=low,
-        high=high,
-        reason=f"{words} {estimate:+.3g} against stable's ({low:+.3g} to {high:+.3g}, "
-        f"{_requests(found)}); at most {bound:+g}",
+    mine, others = ((side.num_failed, side.num_requests) for side in (ours, theirs))
+    found = _compared(found, ERRORS, error_bounds(mine, others, levels))
+    reason = (
+        f"{pair.named(ERRORS.words)} {found.estimate:+.3g} against stable's "
+        f"({found.low:+.3g} to {found.high:+.3g}, {_requests(found)}); at most {bound:+g}"
     )
+    return replace(found, reason=reason)
 
 
 def _ratio(pair: Pair, gate: Gate, bound: float, levels: Levels) -> Finding:
     ours, theirs = pair.candidate.moments_of(gate.figure), pair.stable.moments_of(gate.figure)
-    found = Finding(
-        figure=gate.figure,
-        verdict=Verdict.INCONCLUSIVE,
-        bound=bound,
-        reason=_lacking(pair, gate.words, ours.num, theirs.num, START),
-        num_candidate=ours.num,
-        num_stable=theirs.num,
-        group=pair.kind,
-    )
+    found = _undecided(pair, gate, bound, (ours.num, theirs.num), least=START)
     has_none = not theirs.num or (gate.figure in LINEAR and not theirs.total)
     if has_none and pair.stable.num_served >= START:
         told = f"{pair.named(gate.words)}: stable's requests show none, nothing can be compared"
         return replace(found, reason=told, counts=False)
     if has_none or min(ours.num, theirs.num) < START:
         return found
-    return _compared(found, gate, bounds_of(gate, bound, _stream(ours), _stream(theirs), levels))
+    bounds = bounds_of(gate, bound, _stream(ours), _stream(theirs), levels)
+    found = _compared(found, gate, bounds)
+    reason = (
+        f"{pair.named(gate.words)} {found.estimate:.3g} of stable's "
+        f"({found.low:.3g} to {found.high:.3g}, {_requests(found)}); "
+        f"at {'least' if gate.is_floor else 'most'} {bound:g}"
+    )
+    return replace(found, reason=reason)
 
 
-def _compared(found: Finding, gate: Gate, bounds: Bounds) -> Finding:
-    estimate, low, high = float(bounds.estimate), float(bounds.low), float(bounds.high)
-    is_worse = high < found.bound if gate.is_floor else low > found.bound
-    is_fine = low >= found.bound if gate.is_floor else high <= found.bound
-    words = f"{gate.words} ({found.group})" if found.group else gate.words
-    return replace(
-        found,
-        verdict=_verdict(is_worse=is_worse, is_fine=is_fine),
-        estimate=estimate,
-        low=low,
-        high=high,
-        reason=f"{words} {estimate:.3g} of stable's ({low:.3g} to {high:.3g}, "
-        f"{_requests(found)}); at {'least' if gate.is_floor else 'most'} {found.bound:g}",
+def _undecided(
+    pair: Pair, gate: Gate, bound: float, nums: tuple[int, int], *, least: int
+) -> Finding:
+    """`nums`: requests that tell of it, the candidate's and stable's."""
+    ours, theirs = nums
+    return Finding(
+        figure=gate.figure,
+        verdict=Verdict.INCONCLUSIVE,
+        bound=bound,
+        reason=f"{pair.named(gate.words)}: {ours} requests against {theirs}; "
+        f"{least} of each are needed",
+        num_candidate=ours,
+        num_stable=theirs,
+        group=pair.kind,
     )
 
 
-def _lacking(pair: Pair, words: str, ours: int, theirs: int, least: int) -> str:
-    return f"{pair.named(words)}: {ours} requests against {theirs}; {least} of each are needed"
+def _compared(found: Finding, gate: Gate, bounds: Bounds) -> Finding:
+    is_worse, is_fine = bounds.flagged(gate, found.bound)
+    return replace(
+        found,
+        verdict=_verdict(is_worse=bool(is_worse), is_fine=bool(is_fine)),
+        estimate=float(bounds.estimate),
+        low=float(bounds.low),
+        high=float(bounds.high),
+    )
 
 
 def _requests(found: Finding) -> str:
@@ -194,11 +187,3 @@ def _verdict(*, is_worse: bool, is_fine: bool) -> Verdict:
 
 def _stream(moments: Moments) -> Stream:
     return Stream(np.asarray(moments.num), np.asarray(moments.mean), np.asarray(moments.variance))
-
-
-def _lowest(tally: Tally, alpha: float) -> float:
-    return lowest(tally.num_failed, tally.num_requests, alpha)
-
-
-def _highest(tally: Tally, alpha: float) -> float:
-    return highest(tally.num_failed, tally.num_requests, alpha)

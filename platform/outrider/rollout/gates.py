@@ -18,12 +18,18 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from outrider.config.schema import GateSettings, PlanSettings
+from outrider.rollout import shares
 from outrider.rollout.figures import ACCEPTANCE, LINEAR
 from outrider.rollout.sequential import Array, Stream, gap, radius
 from outrider.rollout.sums import MOST_KINDS
 from outrider.telemetry import meters
+
+Flags = NDArray[np.bool_]
+Flagged = tuple[Flags, Flags]  # whether it fails, whether it passes
+Counts = int | NDArray[np.int64]
 
 _LEAST_EFFECT = 0.02  # effects below this are not looked for
 _USUAL_ACCEPTANCE = 0.5  # a ratio of acceptances, told as a difference
@@ -31,7 +37,9 @@ _USUAL_ACCEPTANCE = 0.5  # a ratio of acceptances, told as a difference
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A ratio of the candidate's figure to stable's, and the side on which it must lie."""
+    """A ratio of the candidate's figure to stable's, and the side on which it must lie. Of errors,
+    the difference of their shares.
+    """
 
     key: str  # of GateSettings
     figure: str
@@ -49,13 +57,18 @@ class Levels:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Of a ratio. It fails where it lies beyond the gate as a whole, and passes where it lies
-    within; the end that is compared for a failure has the level `fail`, the other one `passed`.
+    """It fails where it lies beyond the gate as a whole, and passes where it lies within; the end
+    that is compared for a failure has the level `fail`, the other one `passed`.
     """
 
     estimate: Array
     low: Array
     high: Array
+
+    def flagged(self, gate: Gate, bound: float) -> Flagged:
+        if gate.is_floor:
+            return self.high < bound, self.low >= bound
+        return self.low > bound, self.high <= bound
 
 
 RATIOS = (
@@ -82,6 +95,15 @@ RATIOS = (
     Gate("max_total_ratio", meters.TOTAL_S.name, "time to the whole answer", is_floor=False),
 )
 
+ERRORS = Gate(
+    "max_error_increase",
+    meters.FAILURE_RATIO.name,
+    "share of failed requests",
+    is_floor=False,
+)
+_lowest = np.vectorize(shares.lowest, otypes=[np.float64])
+_highest = np.vectorize(shares.highest, otypes=[np.float64])
+
 
 def ratios_on(gates: GateSettings) -> list[tuple[Gate, float]]:
     """The ratios that are judged, and their bounds."""
@@ -107,6 +129,20 @@ def levels(gates: GateSettings, stages: int) -> Levels:
 def kind_levels(gates: GateSettings, stages: int) -> Levels:
     """Of one gate over one kind of request."""
     return Levels(levels(gates, stages).fail / MOST_KINDS, gates.alpha)
+
+
+def error_bounds(
+    candidate: tuple[Counts, Counts], stable: tuple[Counts, Counts], levels: Levels
+) -> Bounds:
+    """Of the difference of two shares, failed requests of all; each has its own bounds, which
+    hold together by a union bound.
+    """
+    fail, passed = levels.fail / 2, levels.passed / 2
+    return Bounds(
+        np.asarray(candidate[0] / candidate[1] - stable[0] / stable[1]),
+        _lowest(*candidate, fail) - _highest(*stable, fail),
+        _highest(*candidate, passed) - _lowest(*stable, passed),
+    )
 
 
 def bounds_of(

@@ -6,29 +6,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from outrider.config.schema import GateSettings, PlanSettings
-from outrider.rollout import shares
 from outrider.rollout.draws import draw_failures, draw_streams
 from outrider.rollout.effect import Effect, Traffic
 from outrider.rollout.figures import LINEAR
 from outrider.rollout.gates import (
+    ERRORS,
+    Flagged,
+    Flags,
     Gate,
     Levels,
     bounds_of,
+    error_bounds,
     levels,
     num_stages,
     ratios_on,
     shadow_levels,
 )
 from outrider.rollout.sequential import START, Stream
-
-Flags = NDArray[np.bool_]
-Flagged = tuple[Flags, Flags]  # whether it fails, whether it passes
-
-_highest = np.vectorize(shares.highest, otypes=[np.float64])
-_lowest = np.vectorize(shares.lowest, otypes=[np.float64])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,14 +96,12 @@ def _may_go_on(game: Play, stage: Stage) -> Flags:
 
 
 def _errors(rng: np.random.Generator, game: Play, stage: Stage) -> Flagged:
-    level, share = game.levels(stage), game.traffic.error_ratio
-    number, bound = np.arange(1, game.looks + 1), game.gates.max_error_increase
+    number, share = np.arange(1, game.looks + 1), game.traffic.error_ratio
     ours = draw_failures(rng, game.shape, stage.candidate, share + game.effect.error_increase)
     theirs = draw_failures(rng, game.shape, stage.stable, share)
-    mine, others = number * stage.candidate, number * stage.stable
-    low = _lowest(ours, mine, level.fail / 2) - _highest(theirs, others, level.fail / 2)
-    high = _highest(ours, mine, level.passed / 2) - _lowest(theirs, others, level.passed / 2)
-    return low > bound, high <= bound
+    mine, others = (ours, number * stage.candidate), (theirs, number * stage.stable)
+    seen = error_bounds(mine, others, game.levels(stage))
+    return seen.flagged(ERRORS, game.gates.max_error_increase)
 
 
 def _ratios(rng: np.random.Generator, game: Play, stage: Stage) -> Iterator[Flagged]:
@@ -117,8 +111,7 @@ def _ratios(rng: np.random.Generator, game: Play, stage: Stage) -> Iterator[Flag
         candidate, stable = _with(ours[gate.figure], gate, game.effect), theirs[gate.figure]
         seen = bounds_of(gate, bound, candidate, stable, game.levels(stage))
         enough = np.minimum(candidate.num, stable.num) >= START
-        fails = seen.high < bound if gate.is_floor else seen.low > bound
-        passes = seen.low >= bound if gate.is_floor else seen.high <= bound
+        fails, passes = seen.flagged(gate, bound)
         yield fails & enough, passes & enough
 
 

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from outrider.config.schema import GateSettings, PlanSettings
 from outrider.rollout.effect import EVEN, USUAL, Effect, Traffic, at_floors, slower
-from outrider.rollout.play import Flags, Play, play
+from outrider.rollout.gates import Flags
+from outrider.rollout.play import Play, play
 from outrider.rollout.simulated import Report
 
 
@@ -33,22 +34,15 @@ def simulate(
     return _outcome(game, np.random.default_rng(seed))
 
 
-def told(
-    gates: GateSettings,
-    plan: PlanSettings,
-    *,
-    num_rollouts: int = 2000,
-    traffic: Traffic = USUAL,
-    seed: int = 0,
-) -> list[str]:
+def told(gates: GateSettings, plan: PlanSettings, *, num_rollouts: int = 2000) -> list[str]:
     """What `action=simulate` prints: an equal candidate, one on every bound, one 10 % slower."""
     even, floor, slow = (
-        simulate(gates, plan, num_rollouts=num_rollouts, effect=effect, traffic=traffic, seed=seed)
+        simulate(gates, plan, num_rollouts=num_rollouts, effect=effect)
         for effect in (EVEN, at_floors(gates), slower(0.1))
     )
     return [
         f"{even.num_rollouts:,} rollouts of each candidate, {even.num_looks} looks at each, "
-        f"{traffic.per_s:g} requests per second, latencies that vary by {traffic.variation:.0%}",
+        f"{USUAL.per_s:g} requests per second, latencies that vary by {USUAL.variation:.0%}",
         *even.lines,
         *floor.lines,
         *slow.lines,
