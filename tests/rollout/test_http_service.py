@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import httpx2 as httpx
@@ -78,6 +80,16 @@ def test_a_service_that_is_away_is_a_fault_of_one_line(tmp_path: Path) -> None:
     assert "\n" not in str(told.value)
     with pytest.raises(UserError, match=r"rollout\.url"):
         HttpService("127.0.0.1:8000")
+
+
+def test_somebody_elses_error_page_is_not_shown() -> None:
+    server = HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)  # 501 and a page of HTML
+    url = f"http://127.0.0.1:{server.server_port}"
+    with server, ThreadPoolExecutor(1) as pool:
+        pool.submit(server.handle_request)
+        with pytest.raises(Fault, match="is no gateway of Outrider: 501") as told:
+            HttpService(url).state()
+    assert "<" not in str(told.value)
 
 
 def test_the_admin_key_comes_out_of_its_file_and_is_never_said(tmp_path: Path) -> None:

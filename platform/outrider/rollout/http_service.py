@@ -21,7 +21,7 @@ from outrider.serving.split import Arm, Plan
 
 WAIT_S = 20.0  # of one question
 ANSWER_WAIT_S = 600.0  # of one that a release decodes
-LONGEST_REASON = 300  # characters of an answer that is not ours
+LONGEST_REASON = 300  # characters of a refusal that are told
 UNAUTHORIZED, NOT_FOUND, TOO_MANY, FIRST_SERVER_STATUS = 401, 404, 429, 500
 
 
@@ -110,6 +110,9 @@ class HttpService:
     def _refused(self, error: HTTPError) -> UserError | Fault:
         """A full queue is no refusal: the next time may find a place."""
         said = _reason(error)
+        if said is None:
+            answer = f"{error.code} {error.reason}"
+            return Fault(f"what answers at {self._url} is no gateway of Outrider: {answer}")
         if error.code == UNAUTHORIZED:
             return UserError(f"rollout.admin_key_file: {self._url} wants an admin key: {said}")
         if error.code == NOT_FOUND:
@@ -139,13 +142,12 @@ class _MissingError(UserError):
     """There is no release of that name."""
 
 
-def _reason(error: HTTPError) -> str:
-    """The message of an OpenAI error, or the beginning of whatever came."""
-    text = error.read(64_000).decode("utf-8", "replace")
+def _reason(error: HTTPError) -> str | None:
+    """The message of an OpenAI error. None: somebody else's answer, a proxy's say."""
     try:
-        said = str(json.loads(text)["error"]["message"])
-    except (ValueError, KeyError, TypeError):
-        said = text.strip() or str(error.reason)
+        said = str(json.loads(error.read(64_000))["error"]["message"])
+    except (ValueError, KeyError, TypeError, HTTPException, OSError):
+        return None
     return " ".join(said.split())[:LONGEST_REASON]
 
 

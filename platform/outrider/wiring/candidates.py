@@ -60,12 +60,18 @@ class CandidateMaker:
 
     def _composed(self, text: str) -> tuple[ServeJob, Release, Version]:
         try:
-            words = shlex.split(text)
-        except ValueError as error:
-            raise UserError(f"release: {text!r}: {error}") from error
-        job = placed(with_pinned_sources(load(ServeJob, NAME, words)))
-        release = _release(job)
+            job = placed(with_pinned_sources(load(ServeJob, NAME, _words(text))))
+            release = _release(job)
+        except UserError as error:
+            raise UserError(f"release: {error}") from error
         return job, release, self.registry.register(release.record, run_id="")
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise UserError(f"{text!r}: {error}") from error
 
 
 def _release(job: ServeJob) -> Release:
