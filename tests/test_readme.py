@@ -22,8 +22,8 @@ def test_it_is_short_enough_to_be_read() -> None:
 
 
 def test_every_make_target_it_names_is_there() -> None:
-    targets = set(re.findall(r"`make ([a-z]+)`", README))
-    rules = set(re.findall(r"^([a-z]+):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE))
+    targets = set(re.findall(r"`make ([a-z-]+)`", README))
+    rules = set(re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE))
     assert {"demo", "test", "check", "figures"} <= targets <= rules
 
 
