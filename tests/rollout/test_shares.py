@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from outrider.rollout.shares import highest, lowest
+from outrider.rollout.shares import highest, lowest, of_each
 
 
 @given(st.integers(1, 5000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
@@ -40,11 +40,8 @@ def test_no_failure_among_many_shows_that_failures_are_few() -> None:
 @pytest.mark.parametrize("share", [0.002, 0.05, 0.4])
 def test_the_true_share_is_seldom_ever_outside(share: float) -> None:
     rng, alpha, looks = np.random.default_rng(3), 0.05, 200
-    failures = np.cumsum(rng.random((400, looks)) < share, axis=1)
-    above = below = 0
-    for row in failures:
-        pairs = [(int(num_failed), num) for num, num_failed in enumerate(row, start=1)]
-        above += any(lowest(*pair, alpha) > share for pair in pairs)
-        below += any(highest(*pair, alpha) < share for pair in pairs)
-    assert above <= 400 * alpha
-    assert below <= 400 * alpha
+    failures = np.cumsum(rng.random((400, looks)) < share, axis=1, dtype=np.int64)
+    above = of_each(lowest, failures, np.arange(1, looks + 1), alpha) > share
+    below = of_each(highest, failures, np.arange(1, looks + 1), alpha) < share
+    assert above.any(axis=1).sum() <= 400 * alpha
+    assert below.any(axis=1).sum() <= 400 * alpha

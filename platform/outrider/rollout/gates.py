@@ -21,15 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outrider.config.schema import GateSettings, PlanSettings
-from outrider.rollout import shares
 from outrider.rollout.figures import ACCEPTANCE, LINEAR
 from outrider.rollout.sequential import Array, Stream, gap, radius
+from outrider.rollout.shares import Counts, highest, lowest, of_each
 from outrider.rollout.sums import MOST_KINDS
 from outrider.telemetry import meters
 
 Flags = NDArray[np.bool_]
 Flagged = tuple[Flags, Flags]  # whether it fails, whether it passes
-Counts = int | NDArray[np.int64]
 
 _LEAST_EFFECT = 0.02  # effects below this are not looked for
 _USUAL_ACCEPTANCE = 0.5  # a ratio of acceptances, told as a difference
@@ -101,8 +100,6 @@ ERRORS = Gate(
     "share of failed requests",
     is_floor=False,
 )
-_lowest = np.vectorize(shares.lowest, otypes=[np.float64])
-_highest = np.vectorize(shares.highest, otypes=[np.float64])
 
 
 def ratios_on(gates: GateSettings) -> list[tuple[Gate, float]]:
@@ -140,8 +137,8 @@ def error_bounds(
     fail, passed = levels.fail / 2, levels.passed / 2
     return Bounds(
         np.asarray(candidate[0] / candidate[1] - stable[0] / stable[1]),
-        _lowest(*candidate, fail) - _highest(*stable, fail),
-        _highest(*candidate, passed) - _lowest(*stable, passed),
+        of_each(lowest, *candidate, fail) - of_each(highest, *stable, fail),
+        of_each(highest, *candidate, passed) - of_each(lowest, *stable, passed),
     )
 
 
