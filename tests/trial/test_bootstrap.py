@@ -50,6 +50,15 @@ def test_a_quantile_that_is_twice_theirs_in_every_pair_is_twice_surely() -> None
     assert (found.low, found.value, found.high) == pytest.approx((2.0, 2.0, 2.0))
 
 
+@pytest.mark.parametrize(("quantile", "value"), [(0.0, 1.0), (0.5, 2.0), (0.75, 3.0), (1.0, 4.0)])
+def test_a_quantile_lies_between_the_two_nearest_of_what_there_is(
+    quantile: float, value: float
+) -> None:
+    found = ratio_of_quantiles(np.array([[2.0, np.nan, 4.0, 1.0]]), np.ones((1, 4)), quantile, 0.95)
+    assert found is not None
+    assert (found.low, found.value, found.high) == pytest.approx((value,) * 3)
+
+
 def test_repeats_of_a_prompt_make_no_interval_narrower() -> None:
     ours, theirs = RNG.uniform(0.5, 2.0, size=(2, 12, 1))
     once = ratio_of_quantiles(ours, theirs, 0.5, 0.95)

@@ -41,13 +41,24 @@ def ratio_of_quantiles(
     if num_prompts == 0:
         return None
     picks = resamples(num_prompts)
-    drawn = [
-        np.nanquantile(side[picks].reshape(len(picks), -1), quantile, axis=1)
-        for side in (ours, theirs)
-    ]
-    seen = [np.nanquantile(side, quantile) for side in (ours, theirs)]
+    drawn = [_quantiles(side[picks].reshape(len(picks), -1), quantile) for side in (ours, theirs)]
+    seen = [_quantiles(side.reshape(1, -1), quantile)[0] for side in (ours, theirs)]
     with np.errstate(divide="ignore", invalid="ignore"):
         return _ratio(float(seen[0] / seen[1]), drawn[0] / drawn[1], num_prompts, confidence)
+
+
+def _quantiles(rows: Array, quantile: float) -> Array:
+    """Of each row, NaN left out, between the two nearest. [rows, values] -> [rows].
+
+    What `np.nanquantile` says, which goes through thousands of rows one by one.
+    """
+    ordered = np.sort(rows, axis=1)  # NaN comes last
+    last = np.maximum(np.count_nonzero(~np.isnan(rows), axis=1) - 1, 0)
+    place = quantile * last
+    low = np.floor(place).astype(np.intp)
+    ends = np.stack([low, np.minimum(low + 1, last)], axis=1)
+    below, above = np.take_along_axis(ordered, ends, axis=1).T
+    return np.asarray(below + (above - below) * (place - low))
 
 
 def _over(ours: Array, theirs: Array) -> Array:
