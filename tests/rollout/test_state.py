@@ -11,6 +11,7 @@ from outrider.config.schema import OnStall
 from outrider.rollout.command import Command, Verb
 from outrider.rollout.layout import plan_of, wanted
 from outrider.rollout.observation import Observation
+from outrider.rollout.orders import was_refused
 from outrider.rollout.phase import Phase
 from outrider.rollout.ports import Health
 from outrider.rollout.state import advance
@@ -272,8 +273,10 @@ def test_promote_passes_the_gates_but_not_a_candidate_that_is_not_ready() -> Non
     course.look()
     assert not course.look(Verb.PROMOTE, health=Health.STARTING)
     assert course.status.reason == "promote was refused: the candidate is not ready"
+    assert was_refused(course.status, Verb.PROMOTE)
     course.reach(Phase.CANARY)
     (move,) = course.look(Verb.PROMOTE, judgement=FAILS)
+    assert not was_refused(course.status, Verb.PROMOTE)
     assert (move.phase, move.who, move.weight) == (Phase.PROMOTING, "ada@host", 1.0)
     assert move.evidence[0]["verdict"] == "fail"  # what was passed over is on record
     assert course.in_force.stable == "new"

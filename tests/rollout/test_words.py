@@ -56,6 +56,7 @@ def test_a_pause_says_that_a_failing_gate_still_takes_it_back() -> None:
     course = Course().reach(Phase.CANARY)
     course.look(Verb.PAUSE)
     text = told(course)
+    assert "5 % of the keys (paused) for 1 s." in text
     assert "Paused since 1970-01-01 00:16:" in text
     assert "action=resume" in text
     assert "action=pause" not in text

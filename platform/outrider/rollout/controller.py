@@ -119,6 +119,8 @@ class Controller:
     def _take_lease(self, patience_s: float, pause: Callable[[float], None]) -> None:
         waited_s = 0.0
         while self.lease.is_anothers() and waited_s < patience_s:
+            if not waited_s:
+                self.tell(f"{self.lease.holder()} controls it: waiting until that leaves")
             pause(1.0)
             waited_s += 1.0
         self.lease.take()

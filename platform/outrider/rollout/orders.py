@@ -18,6 +18,11 @@ def obey(status: Status, command: Command, look: Look) -> Turn:
     return _OBEY[command.verb](status, command, look)
 
 
+def was_refused(status: Status, verb: Verb) -> bool:
+    """Whether the last that happened was that it was."""
+    return status.reason.startswith(_refusal(verb))
+
+
 def _abort(status: Status, command: Command, look: Look) -> Turn:
     if status.phase in IN_CHARGE and not look.can_go_back:
         return _refuse(status, command, f"{status.stable} is not there, or the service is away")
@@ -58,7 +63,11 @@ def _approve(status: Status, command: Command, look: Look) -> Turn:
 
 
 def _refuse(status: Status, command: Command, why: str) -> Turn:
-    return replace(status, reason=f"{command.verb} was refused: {why}"), ()
+    return replace(status, reason=f"{_refusal(command.verb)}: {why}"), ()
+
+
+def _refusal(verb: Verb) -> str:
+    return f"{verb} was refused"
 
 
 def _said(command: Command, done: str) -> str:

@@ -62,7 +62,9 @@ def _place(phase: Phase, step: int, weight: float, num_steps: int = 0) -> str:
 
 def _since(status: Status, now_s: float) -> str:
     told = _duration(status.elapsed_s(now_s))
-    return f", {told} ago" if status.phase.is_over else f" for {told}"
+    if status.phase.is_over:
+        return f", {told} ago"
+    return f" (paused) for {told}" if status.is_paused else f" for {told}"
 
 
 def _paused(status: Status) -> Iterator[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from outrider.config.interruption import Terminated
 from outrider.config.schema import RolloutAction, RolloutJob
 from outrider.core import SystemClock, UserError
 from outrider.rollout.assembly import controller_of
@@ -19,6 +20,7 @@ from outrider.rollout.database import Database
 from outrider.rollout.http_service import HttpService
 from outrider.rollout.opening import open_rollout, proposed
 from outrider.rollout.operator import order, see_through, who
+from outrider.rollout.orders import was_refused
 from outrider.rollout.phase import Phase
 from outrider.rollout.simulation import told
 from outrider.rollout.status import Candidate, Status
@@ -33,6 +35,7 @@ from outrider.wiring.candidates import CandidateMaker
 from outrider.wiring.stores import RUNS, registry, tracker
 
 LEAVE_S = 70.0  # longest that the controller of a rollout whose place is taken may need to leave
+LEFT = "the rollout stays as it stands: without release it goes on, action=abort takes it back"
 
 Say = Callable[[str], None]
 
@@ -190,13 +193,17 @@ class Rollouts:
         controller = self._controller(found, None)
         after = see_through(command, controller, tick_s=self.settings.rollout.tick_s)
         self.say(after.status.reason)
-        return 0
+        return int(was_refused(after.status, verb))
 
     def _control(self, found: Rollout, run: Run | None) -> int:
         self.say(explain_of(found, self.store, self.clock.time())[0])
         controller = self._controller(found, run)
         with terminate_as_exception():
-            status = controller.run(tick_s=self.settings.rollout.tick_s, patience_s=LEAVE_S)
+            try:
+                status = controller.run(tick_s=self.settings.rollout.tick_s, patience_s=LEAVE_S)
+            except (KeyboardInterrupt, Terminated):
+                self.say(LEFT)
+                raise
         for text in explain_of(self.store.get(status.rollout_id), self.store, self.clock.time()):
             self.say(text)
         self.tracker.close()
