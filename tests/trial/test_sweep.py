@@ -97,12 +97,18 @@ def test_each_rung_adds_prompts_and_none_of_the_confirmation_part(world: SearchW
     assert len(list(world.folder.glob("rung-1.group-*"))) == 2
 
 
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[SearchWorld, SweepRecord]:
+    world = SearchWorld(tmp_path_factory.mktemp("undisturbed") / "search")
+    return world, world.sweep(world.candidates(*LENGTHS)).run()
+
+
 TURNS_OF_A_GROUP = 20  # four candidates and plain decoding, warmed up, on three prompts each
 
 
 @pytest.mark.parametrize("last", [30, 50, 70])  # in rung 1's second group, in rung 2, in rung 3
 def test_a_stopped_search_goes_on_and_finds_what_an_undisturbed_one_does(
-    world: SearchWorld, tmp_path: Path, last: int
+    world: SearchWorld, undisturbed: tuple[SearchWorld, SweepRecord], last: int
 ) -> None:
     candidates = world.candidates(*LENGTHS)
     world.last_turn = last
@@ -117,9 +123,8 @@ def test_a_stopped_search_goes_on_and_finds_what_an_undisturbed_one_does(
     world.num_turns, world.last_turn = 0, -1
 
     record = world.sweep(candidates).run()
-    other = SearchWorld(tmp_path / "other")
-    undisturbed = other.sweep(other.candidates(*LENGTHS)).run()
-    assert outcome_of(record).recommended == outcome_of(undisturbed).recommended
+    other, theirs = undisturbed
+    assert outcome_of(record).recommended == outcome_of(theirs).recommended
     spared = TURNS_OF_A_GROUP * len(measured)
     assert world.num_turns == other.num_turns - spared, "what was measured is not measured again"
     assert all(path.read_bytes() == was for path, was in measured.items())
@@ -129,8 +134,9 @@ def test_a_stopped_search_goes_on_and_finds_what_an_undisturbed_one_does(
     assert parent.status is RunStatus.FINISHED
     assert not [tag for tag in parent.tags if tag.startswith("resumed.")]
     children = [(run.name, run.tags["rung"]) for run in world.tracker.runs if run is not parent]
-    theirs = [(run.name, run.tags["rung"]) for run in other.tracker.runs if run.kind != "sweep"]
-    assert children == theirs, "no rung is recorded twice"
+    assert children == [
+        (run.name, run.tags["rung"]) for run in other.tracker.runs if run.kind != "sweep"
+    ], "no rung is recorded twice"
 
 
 def nobody(one: Contender) -> Side:
