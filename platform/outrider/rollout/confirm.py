@@ -23,6 +23,7 @@ from outrider.rollout.store import Rollout, Store
 from outrider.rollout.stored import parsed
 from outrider.rollout.verdict import Finding, Judgement, Verdict
 from outrider.serving.sample import Likeness
+from outrider.telemetry import meters
 from outrider.tracking.registry import Registry, uri_of
 from outrider.trial.case import Case
 from outrider.trial.confirmation import Confirmation
@@ -30,7 +31,6 @@ from outrider.trial.evaluation import Evaluation, read_evaluation
 from outrider.trial.split import cases_of
 
 QUESTION = "rollout.confirmation"  # another than a trial's, which is about speed
-FIGURE = "confirmation_mismatches"
 KEY = "rollout.evaluation"
 NUM_AT_ONCE = 4  # prompts of one look, each decoded by both: users' requests come beside them
 
@@ -124,7 +124,7 @@ def judged(answers: Mapping[str, str], gates: GateSettings, *, use: int) -> Judg
     if not num_compared:
         verdict, reason = Verdict.INCONCLUSIVE, "no confirmation prompt could be compared"
     found = Finding(
-        figure=FIGURE,
+        figure=meters.NUM_CONFIRMATION_MISMATCHES.name,
         verdict=verdict,
         bound=float(gates.max_mismatches),
         reason=reason,

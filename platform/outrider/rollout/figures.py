@@ -7,10 +7,10 @@ import math
 from outrider.serving.sample import Sample
 from outrider.telemetry import meters
 
-QUEUE_S = "queue_s"
 ACCEPTANCE = meters.DRAFT_ACCEPTANCE_RATIO.name
 NUM_TOKENS = meters.NUM_EMITTED_TOKENS.name
-LINEAR = frozenset({ACCEPTANCE, QUEUE_S, NUM_TOKENS})  # may be 0: told as they are, not as logs
+# These may be 0: they are told as they are, not as logarithms.
+LINEAR = frozenset({ACCEPTANCE, meters.QUEUE_S.name, NUM_TOKENS})
 _SHORTEST_S = 1e-3  # shorter times are not told apart: tokens of one round come as one piece
 
 
@@ -24,7 +24,7 @@ def figures_of(sample: Sample) -> dict[str, float]:
         meters.TOKENS_PER_ROUND.name: _over(sample.num_tokens, sample.num_rounds),
         ACCEPTANCE: sample.accepted / sample.drafted if sample.drafted else None,
         NUM_TOKENS: float(sample.num_tokens),
-        QUEUE_S: sample.queue_s,
+        meters.QUEUE_S.name: sample.queue_s,
     }
     return {name: value for name, value in told.items() if value is not None}
 

@@ -138,10 +138,10 @@ def _kept(comparisons: Iterable[Comparison]) -> tuple[Comparison, ...]:
 
 
 def _told(side: Side, tally: Tally) -> Iterator[tuple[str, float]]:
-    yield f"{meters.NUM_REQUESTS.name}/{side}", float(tally.num_requests)
-    yield f"{meters.NUM_FAILED.name}/{side}", float(tally.num_failed)
+    yield meters.NUM_REQUESTS.of(side), float(tally.num_requests)
+    yield meters.NUM_FAILED.of(side), float(tally.num_failed)
     for reason, num in tally.finish_reasons.items():
-        yield f"{meters.NUM_REQUESTS.name}/{side}:{reason or 'unfinished'}", float(num)
+        yield meters.NUM_REQUESTS.of(f"{side}:{reason or 'unfinished'}"), float(num)
     for name, one in tally.moments.items():
         yield f"{name}/{side}", typical(name, one.mean)
     for name, shape in tally.histograms.items():

@@ -109,6 +109,7 @@ MEMORY_RATIO = Meter("memory_ratio", "1", "peak_memory_bytes / plain decoding's.
 
 ACTIVE_S = Meter("active_s", "seconds", "A row's even share of its rounds' seconds, summed.")
 DURATION_S = Meter("duration_s", "seconds", "Wall clock of the job; of a server, since ready.")
+QUEUE_S = Meter("queue_s", "seconds", "In the engine, before a request's first round.")
 FIRST_TOKEN_S = Meter("first_token_s", "seconds", "From submitting a request to its first token.")
 INTER_TOKEN_S = Meter("inter_token_s", "seconds", "A request's mean from token to token.")
 TOTAL_S = Meter("total_s", "seconds", "From submitting a request to its end.")
@@ -123,6 +124,11 @@ COST_PER_MILLION_TOKENS = Meter(
 )
 GUARD_PHASE = Meter(
     "guard_phase", "1", "0: a release decodes as it was told to; 1: its guard probes; 2: all plain."
+)
+NUM_CONFIRMATION_MISMATCHES = Meter(
+    "num_confirmation_mismatches",
+    "prompts",
+    "Those that only the candidate fails, or answers otherwise.",
 )
 CONFIRMATION_USE = Meter(
     "confirmation_use", "uses", "Which use of the confirmation set this was: the first one counts."
