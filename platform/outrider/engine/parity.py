@@ -79,7 +79,7 @@ def compare(
         return Comparison(Verdict.NOT_COMPARED, reason="cancelled, or both failed")
     if any(failed):
         return Comparison(Verdict.MISMATCH, reason=f"only one failed: {_error(reference, other)}")
-    common = _common_length(reference.token_ids, other.token_ids)
+    common = common_length(reference.token_ids, other.token_ids)
     if common < min(len(reference.token_ids), len(other.token_ids)):
         return _at_difference(request, reference.token_ids[:common], near_tie, margin)
     return _same_tokens(reference, other, common)
@@ -106,7 +106,7 @@ def _same_tokens(reference: Completion, other: Completion, common: int) -> Compa
     return Comparison(Verdict.EQUAL)
 
 
-def _common_length(one: Sequence[int], two: Sequence[int]) -> int:
+def common_length(one: Sequence[int], two: Sequence[int]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, two, strict=False)))
 
 

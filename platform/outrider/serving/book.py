@@ -6,6 +6,7 @@ import secrets
 from collections import deque
 from itertools import islice
 
+from outrider.serving.http_errors import FIRST_SERVER_STATUS
 from outrider.serving.leaving import LEFT
 from outrider.serving.request_entry import RequestEntry
 from outrider.serving.sample import Comparison, Cursor, Reading, Sample
@@ -13,7 +14,6 @@ from outrider.serving.split import Arm
 
 MOST_LINES = 20_000  # a candidate's figures of hours; older ones are overwritten
 MOST_READ = 1000  # at once: the gateway answers users meanwhile
-FIRST_SERVER_STATUS = 500
 FIRST_ERROR_STATUS = 400
 
 Line = Sample | Comparison

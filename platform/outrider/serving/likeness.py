@@ -7,12 +7,12 @@ other batches, so where two tokens are nearly as likely either may come out (des
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import takewhile
 
 import numpy as np
 
 from outrider.core import SamplingParams
 from outrider.engine.noise import Purpose, exponential
+from outrider.engine.parity import common_length
 from outrider.openai.answer import TokenText
 from outrider.openai.call import Call
 from outrider.serving.choices import choice_seed
@@ -44,7 +44,7 @@ def compare(
         one, other = sent.token_ids.get(index, []), mirrored.token_ids.get(index, [])
         if one == other:
             continue
-        position = _common_length(one, other)
+        position = common_length(one, other)
         if position == min(len(one), len(other)):  # no token differs: one ended too early
             return Comparison(likeness=Likeness.MISMATCH, request_id=request_id, position=position)
         margin = _margin(call, mirrored, index, position, one[position], near_tie)
@@ -102,8 +102,3 @@ def _noise(params: SamplingParams, seed: int, position: int, rivals: tuple[int, 
 def _is_filtered(params: SamplingParams) -> bool:
     """A token on the edge of a filter may be in one decoding and not in the other."""
     return not params.is_greedy and bool(params.top_p < 1.0 or params.top_k or params.min_p)
-
-
-def _common_length(one: list[int], other: list[int]) -> int:
-    same = takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
-    return sum(1 for _ in same)

@@ -15,9 +15,10 @@ from dataclasses import dataclass, replace
 
 from outrider.openai.call import Call
 from outrider.serving.account import Account
-from outrider.serving.book import FIRST_SERVER_STATUS, sample_of
+from outrider.serving.book import sample_of
 from outrider.serving.choices import SEED_BITS
 from outrider.serving.desk import Desk, Trip, attempt
+from outrider.serving.http_errors import FIRST_SERVER_STATUS
 from outrider.serving.likeness import compare, is_comparable, with_rivals
 from outrider.serving.messages import BusyError, Events, Refusal, Release, ReplicaLostError
 from outrider.serving.refusals import BUSY, LOST, failed
