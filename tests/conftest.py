@@ -5,6 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("outrider", deadline=None)  # no test is about speed
+settings.load_profile("outrider")
 
 TEXT = ["The ferry leaves at 22:40.", "A boat without a rudder drifts.", "Name: Ada, age: 36"] * 4
 TEMPLATE = (
