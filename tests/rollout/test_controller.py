@@ -112,6 +112,39 @@ class HalfAway(MemoryRegistry):
         raise Fault("the registry is away")
 
 
+@pytest.mark.parametrize("phase", ["warming", "canary"])
+def test_a_service_begun_anew_with_another_release_ends_the_rollout(
+    tmp_path: Path, phase: str
+) -> None:
+    stand = sqlite_stand(tmp_path)
+    stand.begin()
+    stand.until(stand.controller(), phase)
+    stand.service.begin_anew("another")
+    status = stand.run()
+    assert (status.phase, status.reason) == (
+        Phase.FAILED,
+        "the service was begun anew with another (fingerprint-) in place of stable (fingerprint-)",
+    )
+    assert stand.service.plan == Plan(stable="another")
+    assert set(stand.service.state().releases) == {"another"}
+    assert stand.store.unfinished(URL) is None
+    stand.begin()  # and it may be tried beside that
+    assert stand.run().phase is Phase.PROMOTED
+
+
+@pytest.mark.parametrize("phase", ["promoting", "keeping"])
+def test_what_is_promoted_is_stable_again_on_a_service_begun_anew(
+    tmp_path: Path, phase: str
+) -> None:
+    stand = sqlite_stand(tmp_path)
+    stand.begin()
+    stand.until(stand.controller(), phase)
+    stand.service.begin_anew("another")
+    assert stand.run().phase is Phase.PROMOTED
+    assert stand.service.plan.stable == "candidate"
+    assert set(stand.service.state().releases) == {"candidate"}
+
+
 @pytest.mark.parametrize(
     ("stable", "end"), [("", Phase.ROLLED_BACK), ("the traffic changed", Phase.PROMOTED)]
 )

@@ -13,6 +13,7 @@ from outrider.rollout.notice import notice
 from outrider.rollout.observation import Observation
 from outrider.rollout.phase import Phase
 from outrider.rollout.ports import Health, Service, ServiceState
+from outrider.rollout.reconcile import begun_anew
 from outrider.rollout.status import Status
 from outrider.rollout.store import Rollout, Store
 from outrider.rollout.sums import Sums
@@ -58,6 +59,7 @@ class Looking:
             health=health,
             failure=failure,
             fallen=_fallen(status, state),
+            begun_anew=begun_anew(state, status),
             has_warmed=has_warmed,
             is_stable_there=_health_of(state, status.stable) is Health.READY,
             judgement=rollout.judgement,

@@ -22,6 +22,7 @@ class Observation:
     health: Health | None = None  # candidate's; STARTING: not there yet; None: service is away
     failure: str = ""  # what the service says of a FAILED one
     fallen: str = ""  # why the candidate fell back to plain decoding while stable did not
+    begun_anew: str = ""  # what the service is now; empty: the one that the rollout began on
     has_warmed: bool = False  # it answered prompts of its own
     is_stable_there: bool = True  # the release that a rollback goes to could take all traffic
     judgement: Judgement = field(default_factory=Judgement)

@@ -48,6 +48,6 @@ _SENTENCES = {
     Phase.PROMOTED: "The candidate is stable; the old stable is gone.",
     Phase.ROLLED_BACK: "It was taken back by itself: stable has all traffic.",
     Phase.ABORTED: "An operator took it back: stable has all traffic.",
-    Phase.FAILED: "The candidate could not be started: stable has all traffic.",
+    Phase.FAILED: "It could not be carried out: stable has all traffic.",
     Phase.SUPERSEDED: "A newer release took its place: stable has all traffic.",
 }

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 from outrider.config.schema import GateSettings, PlanSettings
 from outrider.core import Fault
-from outrider.rollout.layout import Goal, goal
+from outrider.rollout.layout import IN_CHARGE, Goal, goal
 from outrider.rollout.ports import Health, Service, ServiceState
 from outrider.rollout.status import Candidate, Status
 from outrider.serving.split import Plan
+
+SHORT = 12  # digits of a fingerprint that are told
 
 
 def reconcile(
@@ -25,9 +27,12 @@ def reconcile(
     2. Readiness before weight: a plan that names the candidate waits until it answers; one that
        gives the old stable everything never waits.
     3. A release goes only once a plan is in force that does not need it.
+    4. Behind a promotion the old stable may be lost: nobody could bring it back.
 
-    Raises as `Service`.
+    A service that was begun anew is left as it is, without the candidate. Raises as `Service`.
     """
+    if begun_anew(state, status):
+        return _is_left(service, state, status)
     aim = goal(status, plan, gates)
     if status.candidate.name in aim.releases - state.releases.keys():
         service.deploy(status.candidate)
@@ -38,7 +43,33 @@ def reconcile(
             _remove_rest(service, state, aim)
         return False
     _remove_rest(service, state, aim)
-    return state.releases.keys() == aim.releases
+    lost = aim.releases - state.releases.keys()
+    return state.releases.keys() <= aim.releases and aim.plan.stable not in lost
+
+
+def begun_anew(state: ServiceState, status: Status) -> str:
+    """What is stable there where it is not what the rollout began beside; empty where it is.
+
+    Behind a promotion the candidate is made stable again, whatever is there.
+    """
+    name = state.plan.stable
+    there = state.releases.get(name)
+    if there is None or status.phase in IN_CHARGE or name == status.candidate.name:
+        return ""
+    if (name, there.fingerprint) == (status.stable, status.stable_fingerprint):
+        return ""
+    return (
+        f"the service was begun anew with {name} ({there.fingerprint[:SHORT]}) in place of"
+        f" {status.stable} ({status.stable_fingerprint[:SHORT]})"
+    )
+
+
+def _is_left(service: Service, state: ServiceState, status: Status) -> bool:
+    """Nothing is left there of a rollout that is over."""
+    is_there = status.candidate.name in state.releases
+    if status.phase.is_over and is_there:
+        service.remove(status.candidate.name)
+    return status.phase.is_over and not is_there
 
 
 def refuse_foreign(state: ServiceState, status: Status) -> None:

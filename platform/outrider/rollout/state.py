@@ -27,7 +27,8 @@ def advance(status: Status, seen: Observation, plan: PlanSettings, now_s: float)
        something waits for it.
     3. Failures, also while it is paused: safety before patience. A failing verdict, a lost
        candidate or, while it is tried, one that fell back to plain decoding when stable did not
-       gives stable all traffic at once; a candidate that never started has failed.
+       gives stable all traffic at once; a candidate that never started has failed, and so has a
+       rollout whose service was begun anew with another stable release.
     4. Paused, service away, or stable away beside a trial: it stays as it is.
     5. The way forward, one phase or step a look. A step is left when the candidate is ready,
        every gate passes, there are enough samples, its least time is over and, where the plan
@@ -54,6 +55,8 @@ def _obey_all(status: Status, look: Look) -> Turn:
 
 
 def _failure(status: Status, look: Look) -> Turn | None:
+    if look.seen.begun_anew:
+        return enter(status, look, Phase.FAILED, look.seen.begun_anew)
     why = _what_failed(status, look)
     if not why:
         return None

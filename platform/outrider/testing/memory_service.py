@@ -74,6 +74,11 @@ class MemoryService:
             self._ready_at = {self._stable.name: 0.0}
             self._releases = {self._stable.name: self._stable}
 
+    def begin_anew(self, stable: str) -> None:
+        """Another server is started in its place, with a release of its own."""
+        self._stable = Candidate(name=stable, fingerprint=f"fingerprint-of-{stable}")
+        self.restart(forgets=True)
+
     def state(self) -> ServiceState:
         self._pass_time()
         releases = {name: self._state_of(name) for name in self._releases}
