@@ -12,7 +12,7 @@ from outrider.rollout.assembly import controller_of
 from outrider.rollout.command import Verb
 from outrider.rollout.controller import Controller
 from outrider.rollout.database import Database
-from outrider.rollout.opening import open_rollout
+from outrider.rollout.opening import Opening
 from outrider.rollout.operator import order
 from outrider.rollout.status import Candidate, Move, Status
 from outrider.rollout.store import Rollout, Store
@@ -85,18 +85,17 @@ class Stand:
         self.rollout_id = ""
 
     def begin(self, candidate: Candidate | None = None, *, force: bool = False) -> Rollout:
-        rollout, _ = open_rollout(
-            candidate or CANDIDATE,
-            self.plan,
-            self.gates,
+        opening = Opening(
+            candidate=candidate or CANDIDATE,
+            plan=self.plan,
+            gates=self.gates,
             url=self.url,
             store=self.store,
             service=self.service,
-            tracker=self.tracker,
             now_s=self.clock.time(),
-            who="ada@ship",
             force=force,
         )
+        rollout, _ = opening.open(self.tracker, who="ada@ship")
         self.rollout_id = rollout.status.rollout_id
         return rollout
 

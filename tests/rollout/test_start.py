@@ -119,6 +119,5 @@ def test_its_first_plan_is_later_than_all_that_the_service_was_told() -> None:
 
 
 def test_it_begins_with_nothing_started() -> None:
-    status = begun(criteria="digest", reason="faster drafts")
+    status = begun(criteria="digest")
     assert (status.phase, status.stable, status.criteria) == (Phase.PENDING, "old", "digest")
-    assert status.reason == "faster drafts"

@@ -143,6 +143,9 @@ def test_the_next_one_begins_when_the_last_one_is_over(url: str, opened: Open) -
     store.commit(replace(first, status=replace(STATUS, phase=Phase.ABORTED)))
     store.begin(replace(STATUS, rollout_id="two", began_s=9.0), PLAN, GATES)
     assert [each.status.rollout_id for each in store.history(URL)] == ["two", "one"]
+    newest = store.newest(URL)
+    assert newest is not None
+    assert newest.status.rollout_id == "two"
     assert store.active("http://another") is None
 
 

@@ -24,7 +24,7 @@ from outrider.engine.runner import Runner
 from outrider.rollout.assembly import controller_of
 from outrider.rollout.database import Database
 from outrider.rollout.http_service import HttpService
-from outrider.rollout.opening import open_rollout
+from outrider.rollout.opening import Opening
 from outrider.rollout.phase import Phase
 from outrider.rollout.status import Candidate, Status
 from outrider.rollout.store import Store
@@ -123,17 +123,15 @@ def rollout(site: Site, folder: Path, name: str) -> tuple[Status, list[str]]:
     """To its end; what was told."""
     store = Store(Database(sqlite_uri(folder / "rollouts.db")))
     service, tracker, told = HttpService(site.url), MemoryTracker(), list[str]()
-    begun, run = open_rollout(
-        Candidate(name=name, fingerprint=f"fp-{name}"),
-        PLAN,
-        GATES,
+    begun, run = Opening(
+        candidate=Candidate(name=name, fingerprint=f"fp-{name}"),
+        plan=PLAN,
+        gates=GATES,
         url=site.url,
         store=store,
         service=service,
-        tracker=tracker,
         now_s=time.time(),
-        who="ada@ship",
-    )
+    ).open(tracker, who="ada@ship")
     controller = controller_of(
         begun,
         store=store,

@@ -11,7 +11,7 @@ from outrider.config.schema import OnStall
 from outrider.rollout.command import Verb
 from outrider.rollout.phase import Phase
 from outrider.rollout.verdict import Judgement
-from outrider.rollout.words import explain, line
+from outrider.rollout.words import explain, line, of_past
 
 
 def told(course: Course, judgement: Judgement = OPEN) -> str:
@@ -97,3 +97,11 @@ def test_behind_a_promotion_it_says_how_long_it_can_still_be_taken_back() -> Non
     course.look()
     assert "old goes in 19 s; an abort until then brings it back" in told(course)
     assert "action=promote" not in told(course)
+
+
+def test_a_past_rollout_is_one_line_with_its_day_its_candidate_and_its_end() -> None:
+    course = Course().reach(Phase.CANARY, 0)
+    course.look(judgement=FAILS)
+    assert of_past(course.status) == (
+        f"1970-01-01 00:16:40Z  r1  new (f-new)  rolled_back: {FAILS.reason}"
+    )

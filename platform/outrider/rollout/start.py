@@ -83,7 +83,6 @@ def begin(
     stable_fingerprint: str,
     now_s: float,
     criteria: str = "",
-    reason: str = "",
 ) -> Status:
     """Pending beside the release that is stable in `in_force`, the plan that the service has.
 
@@ -101,7 +100,6 @@ def begin(
         stable_fingerprint=stable_fingerprint,
         began_s=now_s,
         since_s=now_s,
-        reason=reason,
         criteria=criteria,
         revision=seen + 1,
     )

@@ -14,7 +14,7 @@ from outrider.config.schema import GateSettings, PlanSettings
 from outrider.core import Fault, UserError
 from outrider.rollout.command import Command, Verb
 from outrider.rollout.database import Database
-from outrider.rollout.phase import Phase
+from outrider.rollout.phase import ENDS, Phase
 from outrider.rollout.status import Move, Status
 from outrider.rollout.stored import (
     gates_of_text,
@@ -101,14 +101,15 @@ class Store:
         """All rollouts of a service, the newest first."""
         return tuple(self._rollouts(ROLLOUTS.c.service == service))
 
+    def newest(self, service: str) -> Rollout | None:
+        return next(iter(self._rollouts(ROLLOUTS.c.service == service, most=1)), None)
+
     def unfinished(self, service: str) -> Rollout | None:
-        """The last rollout, where it is over and the service may not follow its end yet."""
-        for last in self.history(service)[:1]:
-            phase = last.status.phase
-            is_over = phase.is_over and phase is not Phase.SUPERSEDED  # the next one sees to that
-            if is_over and not self.note(last.status.rollout_id, SETTLED):
-                return last
-        return None
+        """The newest rollout, where it is over and the service may not follow its end yet."""
+        newest = self.newest(service)
+        if newest is None or newest.status.phase not in ENDS - {Phase.SUPERSEDED}:
+            return None  # what was superseded is seen to by the next one
+        return None if self.note(newest.status.rollout_id, SETTLED) else newest
 
     def commit(
         self, rollout: Rollout, moves: Sequence[Move] = (), taken: Sequence[Command] = ()
@@ -183,8 +184,8 @@ class Store:
         with self.database.transaction() as connection:
             return int(connection.execute(wanted).scalar_one())
 
-    def _rollouts(self, which: ColumnElement[bool]) -> list[Rollout]:
-        wanted = select(ROLLOUTS).where(which).order_by(ROLLOUTS.c.began_s.desc())
+    def _rollouts(self, which: ColumnElement[bool], most: int | None = None) -> list[Rollout]:
+        wanted = select(ROLLOUTS).where(which).order_by(ROLLOUTS.c.began_s.desc()).limit(most)
         with self.database.transaction() as connection:
             rows = connection.execute(wanted).all()
         return [_rollout(row) for row in rows]
@@ -192,9 +193,8 @@ class Store:
 
 def _write(connection: Connection, rollout: Rollout, moves: Sequence[Move]) -> None:
     rollout_id = rollout.status.rollout_id
-    is_as_read = (ROLLOUTS.c.rollout_id == rollout_id) & (
-        ROLLOUTS.c.num_writes == rollout.num_writes
-    )
+    which, num_writes = ROLLOUTS.c.rollout_id == rollout_id, ROLLOUTS.c.num_writes
+    is_as_read = which & (num_writes == rollout.num_writes)
     values = _row(rollout) | {"num_writes": rollout.num_writes + 1}
     if connection.execute(update(ROLLOUTS).where(is_as_read).values(**values)).rowcount != 1:
         raise LostError(f"rollout {rollout_id}: another process controls it")

@@ -27,9 +27,7 @@ def explain(
 ) -> list[str]:
     """Lines for a screen. `moves` oldest first; `judgement` of this step, as far as it is known."""
     return [
-        f"Rollout {status.rollout_id}: {status.candidate.name}"
-        f" ({status.candidate.fingerprint[:SHORT]}) beside {status.stable}"
-        f" ({status.stable_fingerprint[:SHORT]}), {status.service}",
+        f"Rollout {status.rollout_id}: {parties(status)}, {status.service}",
         f"{_place(status.phase, status.step, weight_of(status, plan), len(plan.weights))}"
         f"{_since(status, now_s)}. {status.phase.sentence}",
         *([f"Why: {status.reason}"] if status.reason else []),
@@ -41,6 +39,23 @@ def explain(
     ]
 
 
+def parties(status: Status) -> str:
+    """Who is tried beside whom."""
+    return (
+        f"{_short(status.candidate.name, status.candidate.fingerprint)}"
+        f" beside {_short(status.stable, status.stable_fingerprint)}"
+    )
+
+
+def of_past(status: Status) -> str:
+    """One rollout among those of a service."""
+    return (
+        f"{_time(status.began_s)}  {status.rollout_id}"
+        f"  {_short(status.candidate.name, status.candidate.fingerprint)}"
+        f"  {status.phase.value}: {status.reason}"
+    )
+
+
 def line(move: Move) -> str:
     """One move: UTC time, where it stands from then on, and why; an operator is named there."""
     return f"{_time(move.at_s)} {_place(move.phase, move.step, move.weight)}: {move.reason}"
@@ -49,6 +64,10 @@ def line(move: Move) -> str:
 def lines(move: Move) -> list[str]:
     """`line`, and what the move was decided on."""
     return [line(move), *map(_finding, move.evidence)]
+
+
+def _short(name: str, fingerprint: str) -> str:
+    return f"{name} ({fingerprint[:SHORT]})"
 
 
 def _place(phase: Phase, step: int, weight: float, num_steps: int = 0) -> str:

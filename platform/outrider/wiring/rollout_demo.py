@@ -31,8 +31,9 @@ SERVER = (  # plain decoding, and a guard that looks quickly
     "draft=none",
     "max_rows=8",
     "fallback_min_acceptance=0.15",
-    "fallback_window_s=4",
-    "fallback_min_drafted=100",
+    "fallback_min_goodput=0",  # other processes on these cores would move it
+    "fallback_window_s=6",
+    "fallback_min_drafted=150",
     "fallback_wait_s=5",
     "fallback_probe_share=0.5",
 )
@@ -103,7 +104,7 @@ class Demo:
         self._begin(title)
         one = Rollouts(replace(self.settings, release=words), self.say)
         one.start()
-        status = one.store.history(one.url)[0].status
+        status = one.newest().status
         ended = f"{status.phase.value}: {status.reason}"
         self._end(Told(title, ended, status.phase is expected, status.run_id))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from outrider.rollout.confirm import confirmation_prompts
 from outrider.rollout.controller import Controller
 from outrider.rollout.database import Database
 from outrider.rollout.http_service import HttpService
-from outrider.rollout.opening import open_rollout, proposed
+from outrider.rollout.opening import Opening
 from outrider.rollout.operator import order, see_through, who
 from outrider.rollout.orders import was_refused
 from outrider.rollout.phase import Phase
@@ -26,7 +26,7 @@ from outrider.rollout.simulation import told
 from outrider.rollout.status import Candidate, Status
 from outrider.rollout.store import Rollout, Store
 from outrider.rollout.webhooks import Webhooks
-from outrider.rollout.words import explain, lines
+from outrider.rollout.words import explain, lines, of_past, parties
 from outrider.tracking.lifecycle import terminate_as_exception
 from outrider.tracking.store_uri import sqlite_uri
 from outrider.tracking.tracker import Run
@@ -103,44 +103,39 @@ class Rollouts:
 
     def retry(self) -> int:
         """The newest rollout's candidate again."""
-        past = self.store.history(self.url)
-        if not past:
-            raise UserError(f"action=retry: {self.url} has had no rollout")
-        return self.begin(past[0].status.candidate)
+        return self.begin(self.newest().status.candidate)
 
     def begin(self, candidate: Candidate) -> int:
-        plan, gates, chosen = self.settings.plan, self.settings.gates, self.settings.rollout
-        if chosen.dry_run:
-            return self._dry(candidate)
-        self.prompts()  # what is wrong with them is known before anything is written
-        begun, run = open_rollout(
-            candidate,
-            plan,
-            gates,
+        chosen = self.settings.rollout
+        opening = Opening(
+            candidate=candidate,
+            plan=self.settings.plan,
+            gates=self.settings.gates,
             url=self.url,
             store=self.store,
             service=self.service,
-            tracker=self.tracker,
             now_s=self.clock.time(),
-            who=who(),
-            reason=chosen.reason,
             force=chosen.force,
         )
+        if chosen.dry_run:
+            return self._dry(opening)
+        self.prompts()  # what is wrong with them is known before anything is written
+        begun, run = opening.open(self.tracker, who=who(), reason=chosen.reason)
         return self._control(begun, run)
 
     def status(self) -> int:
-        newest = self._newest()
+        newest = self.newest()
         self.say(explain_of(newest, self.store, self.clock.time())[1])
         return 0
 
     def explain(self) -> int:
-        for text in explain_of(self._newest(), self.store, self.clock.time()):
+        for text in explain_of(self.newest(), self.store, self.clock.time()):
             self.say(text)
         return 0
 
     def watch(self) -> int:
         """Moves as they come, until the rollout is over."""
-        rollout_id, num_shown = self._newest().status.rollout_id, 0
+        rollout_id, num_shown = self.newest().status.rollout_id, 0
         while True:
             status, moves = self.store.get(rollout_id).status, self.store.moves(rollout_id)
             for move in moves[num_shown:]:
@@ -155,26 +150,16 @@ class Rollouts:
         past = self.store.history(self.url)
         if not past:
             self.say(f"{self.url} has had no rollout")
-        for text in _lines(past):
-            self.say(text)
+        for found in past:
+            self.say(of_past(found.status))
         return 0
 
-    def _dry(self, candidate: Candidate) -> int:
-        status, active = proposed(
-            candidate,
-            self.settings.plan,
-            self.settings.gates,
-            url=self.url,
-            store=self.store,
-            service=self.service,
-            now_s=self.clock.time(),
-            force=self.settings.rollout.force,
-        )
-        weights = ", ".join(f"{100 * weight:g} %" for weight in self.settings.plan.weights)
+    def _dry(self, opening: Opening) -> int:
+        (status, active), plan = opening.proposed(), opening.plan
+        weights = ", ".join(f"{100 * weight:g} %" for weight in plan.weights)
         self.say(
-            f"would try {candidate.name} ({candidate.fingerprint[:12]}) beside {status.stable} "
-            f"({status.stable_fingerprint[:12]}): shadow of "
-            f"{100 * self.settings.plan.shadow_share:g} %, then {weights}; nothing was done"
+            f"would try {parties(status)}: shadow of "
+            f"{100 * plan.shadow_share:g} %, then {weights}; nothing was done"
         )
         if active is not None:
             self.say(f"it would take the place of {active.status.rollout_id}, which has stalled")
@@ -231,26 +216,16 @@ class Rollouts:
             answer_tokens=chosen.answer_tokens,
         )
 
-    def _newest(self) -> Rollout:
-        past = self.store.history(self.url)
-        if not past:
+    def newest(self) -> Rollout:
+        newest = self.store.newest(self.url)
+        if newest is None:
             raise UserError(f"{self.url} has had no rollout; see --help for how one begins")
-        return past[0]
+        return newest
 
 
 def explain_of(found: Rollout, store: Store, now_s: float) -> list[str]:
     moves = store.moves(found.status.rollout_id)
     return explain(found.status, moves, found.judgement, found.plan, now_s)
-
-
-def _lines(past: Sequence[Rollout]) -> Iterator[str]:
-    for found in past:
-        status = found.status
-        began = time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(status.began_s))
-        yield (
-            f"{began}  {status.rollout_id}  {status.candidate.name} "
-            f"({status.candidate.fingerprint[:12]})  {status.phase.value}: {status.reason}"
-        )
 
 
 def _exit_status(status: Status) -> int:
