@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from outrider.config.schema import ServingSettings
 from outrider.engine.draft_sums import DraftSums
-from outrider.serving.guard_state import GuardState, Phase, Seen, advance, higher
+from outrider.serving.guard_state import GuardState, Phase, Seen, advance, higher, lasting
 
 SETTINGS = ServingSettings(
     fallback_min_acceptance=0.2,
@@ -100,6 +100,13 @@ def test_waits_double_up_to_the_longest_while_probes_fail() -> None:
 def test_a_fall_after_a_long_good_time_waits_as_the_first(held_s: float, wait_s: float) -> None:
     back = advance(probing(), seen(90), SETTINGS, 140.0)
     assert advance(back, seen(0), SETTINGS, 140.0 + held_s).wait_s == wait_s
+
+
+def test_a_fall_lasts_where_probes_did_not_pay_either() -> None:
+    assert lasting(fallen(), SETTINGS) == ""
+    assert lasting(probing(), SETTINGS) == ""
+    again = advance(probing(), seen(5), SETTINGS, 131.0)
+    assert lasting(again, SETTINGS).startswith("probes: 5 of 100")
 
 
 def test_the_higher_threshold_is_within_reach() -> None:

@@ -20,7 +20,7 @@ class ReleaseState:
     health: Health
     message: str = ""  # why it failed
     num_replicas: int = 0  # that answer
-    fallen: str = ""  # why its guard holds it at plain decoding; empty: it does not
+    fallen: str = ""  # why it fell back to plain decoding, and again when tried; empty: it did not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,6 +81,15 @@ def advance(state: GuardState, seen: Seen, settings: ServingSettings, now_s: flo
     return _opened(state, failing, settings, now_s) if failing else state
 
 
+def lasting(state: GuardState, settings: ServingSettings) -> str:
+    """Why it is open again: tried once more, drafting did not pay either. Empty where it is not.
+
+    A first fall may have been a bad minute; it says nothing of the release yet.
+    """
+    is_again = state.phase is Phase.OPEN and state.wait_s > settings.fallback_wait_s
+    return state.reason if is_again else ""
+
+
 def _while_probing(
     state: GuardState, probes: DraftSums, settings: ServingSettings, now_s: float
 ) -> GuardState:

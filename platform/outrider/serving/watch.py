@@ -14,7 +14,7 @@ from typing import Any
 from outrider.config.schema import ServingSettings
 from outrider.core import Clock, SystemClock
 from outrider.serving.guard import Guard, Transition
-from outrider.serving.guard_state import GuardState, Phase
+from outrider.serving.guard_state import GuardState, Phase, lasting
 from outrider.serving.messages import Control, Pulse, Release
 
 PERIOD_S = 0.5  # what a look shows is told to the replicas within 1 s of when it came about
@@ -137,6 +137,7 @@ class Watch:
             "phase": state.phase.value,
             "sentence": state.phase.sentence,
             "reason": state.reason,
+            "lasting": lasting(state, self._settings),
             "since_s": self._clock.time() - held_s,  # seconds since 1970
             "wait_s": state.wait_s,
             "transitions": {phase.value: self._counts[name, phase] for phase in Phase},

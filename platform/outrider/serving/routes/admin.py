@@ -11,7 +11,6 @@ from starlette.responses import Response
 
 from outrider.core import Mode
 from outrider.serving.body import read_body
-from outrider.serving.guard_state import Phase
 from outrider.serving.messages import Control, Release
 from outrider.serving.replica_stats import stats_of
 from outrider.serving.routes.guarded import guarded
@@ -81,16 +80,9 @@ async def _status(service: Service) -> dict[str, Any]:
                 "health": condition.health,
                 "message": condition.message,
                 "num_replicas": len(told.get(name, ())),
-                "fallen": _fallen(guards.get(name)),
+                "fallen": guards.get(name, {}).get("lasting", ""),
             }
             for name, condition in conditions.items()
         },
         "replicas": [asdict(each) for some in told.values() for each in some],
     }
-
-
-def _fallen(guard: Mapping[str, Any] | None) -> str:
-    """Why a release decodes plainly for now; empty where its guard stands closed."""
-    if guard is None or guard["phase"] == Phase.CLOSED:
-        return ""
-    return str(guard["reason"])
