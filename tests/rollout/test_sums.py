@@ -107,7 +107,8 @@ def test_of_the_comparisons_that_differ_a_few_are_kept_mismatches_first() -> Non
 def test_what_was_lost_is_counted_since_the_step_began_and_over_a_restart() -> None:
     sums = seen(num_lost=10).after(reading(num_lost=12, num_over_limit=1))
     sums = sums.after(reading(epoch="b", num_lost=4))
-    assert (sums.losses.num_lost, sums.losses.num_over_limit) == (6, 1)
+    told = sums.figures()
+    assert (told["num_lines_lost"], told["num_over_limit"]) == (6, 1)
 
 
 def test_percentiles_are_within_a_bin_of_the_true_ones() -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from outrider.serving.sample import Reading
+from outrider.telemetry import meters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,13 @@ class Losses:
             epoch=epoch,
             last=now,
         )
+
+    def figures(self) -> dict[str, float]:
+        return {
+            meters.NUM_LINES_LOST.name: float(self.num_lost),
+            meters.NUM_SHADOWS_DROPPED.name: float(self.num_shadows_dropped),
+            meters.NUM_OVER_LIMIT.name: float(self.num_over_limit),
+        }
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> Losses:

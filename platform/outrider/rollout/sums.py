@@ -82,7 +82,7 @@ class Sums:
             told[meters.NUM_COMPARED.name] = float(self.num_compared)
             told[meters.NUM_MISMATCHES.name] = float(self.num_mismatches)
             told[meters.NUM_NEAR_TIES.name] = float(self.likenesses.get(Likeness.NEAR_TIE, 0))
-        return told
+        return told | self.losses.figures()
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -76,6 +76,15 @@ NUM_NEAR_TIES = Meter(
 
 NUM_REQUESTS = Meter("num_requests", "requests", "Requests that were sent.")
 NUM_FAILED = Meter("num_failed", "requests", "Requests that ended with an error.")
+NUM_SHADOWS_DROPPED = Meter(
+    "num_shadows_dropped", "requests", "Not mirrored for want of room, while a candidate is tried."
+)
+NUM_OVER_LIMIT = Meter(
+    "num_over_limit", "requests", "Sent to stable: the candidate had its share of the minute."
+)
+NUM_LINES_LOST = Meter(
+    "num_lines_lost", "lines", "Of a rollout's evidence, overwritten before they were read."
+)
 NUM_REPLICAS = Meter("num_replicas", "replicas", "Replicas that told their counters.")
 NUM_RUNNING = Meter("num_running", "rows", "Rows being decoded, now.")
 NUM_WAITING = Meter("num_waiting", "rows", "Rows that wait for a slot, now.")
