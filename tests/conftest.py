@@ -1,4 +1,4 @@
-"""A tiny random model that any test may have: made in place, nothing is downloaded."""
+"""What any test may have: a tiny random model, made in place; an MLflow store to copy."""
 
 from __future__ import annotations
 
@@ -73,3 +73,13 @@ def draft_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def foreign_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model with other tokens."""
     return write_model(tmp_path_factory.mktemp("foreign"), seed=9, vocab_size=300)
+
+
+@pytest.fixture(scope="session")
+def fresh_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite file with MLflow's schema (5 s of work) and no run. For copies."""
+    from mlflow import MlflowClient
+
+    path = tmp_path_factory.mktemp("store") / "fresh.db"
+    MlflowClient(f"sqlite:///{path}")
+    return path

@@ -15,9 +15,10 @@ CHOSEN = "mlflow:models:/tiny@chosen"
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory, tiny_folder: Path) -> str:
+def store(tmp_path_factory: pytest.TempPathFactory, tiny_folder: Path, fresh_store: Path) -> str:
     """A store with three versions: as a folder, as the transformers flavour, and half a model."""
     place = tmp_path_factory.mktemp("store")
+    shutil.copy(fresh_store, place / "mlflow.db")
     store = f"sqlite:///{place}/mlflow.db"
     flavour = place / "flavour"
     shutil.copytree(tiny_folder, flavour / "model", ignore=shutil.ignore_patterns("token*"))

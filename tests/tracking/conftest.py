@@ -1,4 +1,4 @@
-"""Real stores: MLflow on SQLite, made once, of which each test gets a copy; PostgreSQL."""
+"""Real stores: MLflow on SQLite, of which each test gets a copy; PostgreSQL."""
 
 from __future__ import annotations
 
@@ -8,21 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from mlflow import MlflowClient
 
 from outrider.tracking.store_uri import sqlite_uri
 
 sys.path.append(str(Path(__file__).parent))  # for `servers`
 
 from servers import Postgres
-
-
-@pytest.fixture(scope="session")
-def fresh_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A SQLite file with MLflow's schema (5 s of work) and no run."""
-    path = tmp_path_factory.mktemp("store") / "fresh.db"
-    MlflowClient(sqlite_uri(path))
-    return path
 
 
 @pytest.fixture
