@@ -112,6 +112,15 @@ class HalfAway(MemoryRegistry):
         raise Fault("the registry is away")
 
 
+def test_who_is_waited_for_is_said(tmp_path: Path) -> None:
+    stand = sqlite_stand(tmp_path)
+    stand.begin()
+    stand.controller(process=another_process(7)).tick()
+    with pytest.raises(UserError, match="process 7 on machine-7 controls its rollout already"):
+        stand.controller().run(tick_s=TICK_S, patience_s=3.0, pause=stand.clock.advance)
+    assert stand.told.count("process 7 on machine-7 controls it: waiting until that leaves") == 1
+
+
 @pytest.mark.parametrize("phase", ["warming", "canary"])
 def test_a_service_begun_anew_with_another_release_ends_the_rollout(
     tmp_path: Path, phase: str
