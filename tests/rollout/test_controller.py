@@ -48,6 +48,20 @@ def test_a_good_candidate_is_promoted_step_by_step(tmp_path: Path) -> None:
     assert stand.store.unfinished(URL) is None
 
 
+def test_a_move_keeps_what_its_step_had_to_show(tmp_path: Path) -> None:
+    stand = sqlite_stand(tmp_path, WRONG, gates=ALL)
+    stand.begin()
+    stand.run()
+    assert {one["likeness"] for one in stand.moves()[-1].differing} == {"mismatch"}
+    assert any("mismatch: request" in text for text in stand.told)
+
+    good = sqlite_stand(tmp_path / "good", gates=ALL)
+    good.begin()
+    good.run()
+    (first,) = (move for move in good.moves() if (move.phase.value, move.step) == ("canary", 1))
+    assert first.achieved_ratio == pytest.approx(PLAN.weights[0], abs=0.1)
+
+
 def test_stable_is_there_until_its_time_behind_the_promotion_is_over(tmp_path: Path) -> None:
     stand = sqlite_stand(tmp_path)
     stand.begin()

@@ -89,6 +89,7 @@ class Controller:
         state = self._reconciled(before)
         rollout, seen = self.looking.look(before, state, is_settled=self._is_settled)
         status, moves = advance(rollout.status, seen, rollout.plan, self.clock.time())
+        moves = tuple(_with_sample(move, rollout.sums) for move in moves)
         after = _onward(rollout, status)
         if after != before or seen.commands:
             after = self.store.commit(after, moves, seen.commands)
@@ -205,6 +206,11 @@ class Controller:
     def _keep_posted(self) -> None:
         if self.webhooks.num_done > int(self.store.note(self.rollout_id, POSTED) or 0):
             self.store.keep(self.rollout_id, POSTED, str(self.webhooks.num_done))
+
+
+def _with_sample(move: Move, sums: Sums) -> Move:
+    """What the step had to show, which its successor begins without."""
+    return replace(move, achieved_ratio=sums.achieved_ratio, differing=sums.sample)
 
 
 def _onward(rollout: Rollout, status: Status) -> Rollout:

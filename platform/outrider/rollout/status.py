@@ -61,3 +61,5 @@ class Move:
     at_s: float  # seconds since 1970
     who: str = ""  # operator; empty: the rollout itself
     evidence: tuple[Mapping[str, Any], ...] = ()  # findings, as dicts
+    achieved_ratio: float | None = None  # of the step's requests that the candidate answered
+    differing: tuple[Mapping[str, Any], ...] = ()  # a sample of mirrored answers that differ

@@ -44,8 +44,8 @@ def status_of(data: Mapping[str, Any]) -> Status:
 
 def move_of(data: Mapping[str, Any]) -> Move:
     try:
-        evidence = tuple(data["evidence"])
-        return Move(**{**data, "phase": Phase(data["phase"]), "evidence": evidence})
+        told = {name: tuple(data[name]) for name in ("evidence", "differing")}
+        return Move(**{**data, "phase": Phase(data["phase"]), **told})
     except (TypeError, ValueError, KeyError) as error:
         raise _foreign("move", error) from error
 

@@ -60,6 +60,17 @@ class Sums:
         return self.of(Side(arm.value)).num_requests
 
     @property
+    def achieved_ratio(self) -> float | None:
+        """Of the canary's requests that the candidate answered; None where there were none."""
+        ours, all_ = self.num(Arm.CANDIDATE), self.num(Arm.STABLE) + self.num(Arm.CANDIDATE)
+        return ours / all_ if ours else None
+
+    @property
+    def sample(self) -> tuple[dict[str, Any], ...]:
+        """Mirrored answers that differ, as plain data: request, position, margin."""
+        return tuple(asdict(one) | {"likeness": one.likeness.value} for one in self.differing)
+
+    @property
     def num_shadow(self) -> int:
         """Mirrored requests that were heard of: each makes a sample, a comparison or both."""
         return max(self.of(Side.SHADOW).num_requests, sum(self.likenesses.values()))
@@ -89,7 +100,7 @@ class Sums:
             "sides": _plain(self.sides),
             "kinds": {kind: _plain(sides) for kind, sides in self.kinds.items()},
             "likenesses": {likeness.value: num for likeness, num in self.likenesses.items()},
-            "differing": [asdict(one) | {"likeness": one.likeness.value} for one in self.differing],
+            "differing": list(self.sample),
             "losses": asdict(self.losses),
         }
 

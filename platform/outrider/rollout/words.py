@@ -15,6 +15,7 @@ from outrider.rollout.status import Move, Status
 from outrider.rollout.verdict import Judgement
 
 SHORT = 12  # digits of a fingerprint that are shown
+_NUM_DIFFERING = 3  # answers that differ, of a move
 _NUM_MOVES = 5  # the latest ones, for how it came here
 
 
@@ -63,7 +64,19 @@ def line(move: Move) -> str:
 
 def lines(move: Move) -> list[str]:
     """`line`, and what the move was decided on."""
-    return [line(move), *map(_finding, move.evidence)]
+    return [line(move), *map(_finding, move.evidence), *_shown(move)]
+
+
+def _shown(move: Move) -> Iterator[str]:
+    """What the step had besides its findings."""
+    if move.achieved_ratio is not None:
+        yield f"  the candidate answered {move.achieved_ratio:.1%} of the step's requests"
+    for one in move.differing[:_NUM_DIFFERING]:
+        margin = "unknown" if one["margin"] is None else f"{one['margin']:.3g} logits"
+        yield (
+            f"  {one['likeness'].replace('_', ' ')}: request {one['request_id']} parts at token"
+            f" {one['position']}, margin {margin}"
+        )
 
 
 def _short(name: str, fingerprint: str) -> str:
@@ -130,9 +143,11 @@ def _stall_rule(status: Status, plan: PlanSettings, now_s: float) -> str:
 
 def _evidence(status: Status, moves: Sequence[Move], judgement: Judgement) -> Iterator[str]:
     """Of this step; of what is over, the findings that ended it."""
-    findings: Sequence[Mapping[str, Any]] = [asdict(found) for found in judgement.findings]
+    findings = [asdict(found) for found in judgement.findings]
     if status.phase.is_over:
-        findings = next((move.evidence for move in reversed(moves) if move.evidence), ())
+        ends = [move for move in moves if move.evidence][-1:]
+        yield from (text for move in ends for text in lines(move)[1:])
+        return
     yield from map(_finding, findings)
     if status.phase in TRIED and not findings:
         yield "  nothing was measured in this step yet"
