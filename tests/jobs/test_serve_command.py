@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -160,7 +160,7 @@ def test_it_serves_until_ctrl_c_and_ends_what_is_in_flight(
     assert sorted(row["status"] for row in rows) == [200, 200, 503]
 
 
-def test_a_second_ctrl_c_stops_at_once(tmp_path: Path, words: list[str]) -> None:
+def test_a_second_ctrl_c_stops_at_once(tmp_path: Path, words: list[str], fresh_store: Path) -> None:
     with shell(tmp_path, *words) as server:
         server.wait_until_ready()
         slow = server.ask(**LONG, n=16)
@@ -177,28 +177,21 @@ def test_a_second_ctrl_c_stops_at_once(tmp_path: Path, words: list[str]) -> None
     assert recorded(tmp_path).info.status == "KILLED"
 
 
-def refused(folder: Path, *words: str) -> str:
-    """The one line that it ends with."""
-    ended = subprocess.run(
-        [*LINE, *words],
-        cwd=folder,
-        env=environment(folder),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert ended.returncode == 2, ended.stderr
-    assert ended.stderr.count("\n") == 1, ended.stderr
-    assert not ended.stdout
-    return ended.stderr
-
-
 def test_a_taken_port_is_one_line(tmp_path: Path, words: list[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        said = refused(tmp_path, *words, f"port={port}")
-    assert said.startswith(f"outrider: serving.port: {port} on 127.0.0.1 is taken")
+        ended = subprocess.run(
+            [*LINE, *words, f"port={port}"],
+            cwd=tmp_path,
+            env=environment(tmp_path),
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith(f"outrider: serving.port: {port} on 127.0.0.1 is taken")
+    assert ended.stderr.count("\n") == 1
     assert not (tmp_path / "runs.db").exists()
 
 
@@ -214,7 +207,13 @@ def test_a_taken_port_is_one_line(tmp_path: Path, words: list[str]) -> None:
     ],
 )
 def test_what_cannot_be_served_is_one_line(
-    tmp_path: Path, words: list[str], changed: str, said: str
+    tmp_path: Path,
+    words: list[str],
+    refused: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+    changed: str,
+    said: str,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "k").write_text("secret\n")
-    assert refused(tmp_path, *words, *changed.split()).startswith(said)
+    assert refused("serve", *words, *changed.split()).startswith(said)
