@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from outrider.config.schema import OnStall, PlanSettings
-from outrider.rollout.layout import IN_CHARGE, TRIED
+from outrider.rollout.layout import IN_CHARGE
 from outrider.rollout.observation import Observation
 from outrider.rollout.orders import obey
 from outrider.rollout.phase import Phase
@@ -14,6 +14,10 @@ from outrider.rollout.status import Move, Status
 from outrider.rollout.step import from_confirming, from_step
 from outrider.rollout.turn import Look, Turn, enter, stall
 from outrider.rollout.verdict import Judgement, Verdict
+
+
+# Its guard sees the confirmation prompts too, which are no user's traffic.
+MEASURED = frozenset({Phase.SHADOW, Phase.CANARY})
 
 
 def advance(status: Status, seen: Observation, plan: PlanSettings, now_s: float) -> Turn:
@@ -26,7 +30,7 @@ def advance(status: Status, seen: Observation, plan: PlanSettings, now_s: float)
        Promote passes all gates, but not before the candidate is ready. Approve counts only where
        something waits for it.
     3. Failures, also while it is paused: safety before patience. A failing verdict, a lost
-       candidate or, while it is tried, one that fell back to plain decoding when stable did not
+       candidate or, in shadow and canary, one that fell back to plain decoding when stable did not
        gives stable all traffic at once; a candidate that never started has failed, and so has a
        rollout whose service was begun anew with another stable release.
     4. Paused, service away, or stable away beside a trial: it stays as it is.
@@ -74,7 +78,7 @@ def _what_failed(status: Status, look: Look) -> str:
         return evidence.reason
     if look.seen.health is Health.FAILED and status.phase is not Phase.PENDING:
         return f"the candidate is lost: {look.seen.failure or 'the service does not say why'}"
-    if look.seen.fallen and status.phase in TRIED:
+    if look.seen.fallen and status.phase in MEASURED:
         return f"the candidate fell back to plain decoding, stable did not: {look.seen.fallen}"
     return ""
 

@@ -89,6 +89,7 @@ class Demo:
         """The guard of the release that story 1 promoted."""
         title = "the traffic changes kind: plain decoding, and back when it pays again"
         self._begin(title)
+        self._wait_for_guard({"closed"}, RETURN_S)  # the confirmation prompts were talk too
         self.load.kind = TALKS
         fell_s = self._wait_for_guard({"open", "probing"}, FALL_S)
         self.load.kind = COPIES
