@@ -15,7 +15,6 @@ from outrider.rollout.step import from_confirming, from_step
 from outrider.rollout.turn import Look, Turn, enter, stall
 from outrider.rollout.verdict import Judgement, Verdict
 
-
 # Its guard sees the confirmation prompts too, which are no user's traffic.
 MEASURED = frozenset({Phase.SHADOW, Phase.CANARY})
 
