@@ -21,7 +21,7 @@ from outrider.models import default_cache_dir, resolve
 from outrider.rollout.phase import Phase
 from outrider.tracking.store_uri import sqlite_uri
 from outrider.wiring.rollouts import Rollouts, Say
-from outrider.wiring.stores import REPOSITORY, RUNS
+from outrider.wiring.stores import REPOSITORY, RUNS, tracker
 from outrider.wiring.stranger import write_stranger
 
 IN_FLIGHT = 4
@@ -141,17 +141,20 @@ class Demo:
 def rollout_demo(settings: RolloutJob, say: Say) -> int:
     """Play the stories; 1 where one ended otherwise than told."""
     folder = RUNS / "rollout-demo" / time.strftime("%Y%m%d-%H%M%S")
-    script = [sys.executable, str(REPOSITORY / "jobs" / "serve.py"), *SERVER]
+    # A store of its own: a play moves nobody's champion, and confirms as if for the first time.
+    uri = sqlite_uri(folder / "outrider.db")
+    tracking = replace(settings.tracking, enabled=True, uri=uri)
+    serve = str(REPOSITORY / "jobs" / "serve.py")
+    script = [sys.executable, serve, *SERVER, f"tracking.uri={uri}"]
     with started(script, log=folder / "server.log", tell=say) as server:
         chosen = replace(
             settings.rollout,
             url=server.url,
             database=sqlite_uri(folder / "rollouts.db"),
             answer_tokens=ANSWER_TOKENS,
-            force=True,  # the stories may be played again
         )
         with background(server) as load:
-            ready = replace(settings, rollout=chosen, plan=PLAN, gates=gates())
+            ready = replace(settings, rollout=chosen, plan=PLAN, gates=gates(), tracking=tracking)
             told = Demo(ready, say, server, load).play()
     say("")
     for number, one in enumerate(told, start=1):
@@ -159,6 +162,7 @@ def rollout_demo(settings: RolloutJob, say: Say) -> int:
         say(f"{number}. {one.title}: {one.ended} [{mark}]")
         if one.run_id:
             say(f"   MLflow run {one.run_id}")
+    say(f"look at the runs: {tracker(tracking).open_command}")
     return 0 if all(one.is_as_told for one in told) else 1
 
 
