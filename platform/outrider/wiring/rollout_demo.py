@@ -19,9 +19,9 @@ from outrider.config.load import load
 from outrider.config.schema import GateSettings, PlanSettings, RolloutJob, ServeJob
 from outrider.models import default_cache_dir, resolve
 from outrider.rollout.phase import Phase
-from outrider.tracking.store_uri import sqlite_uri
+from outrider.tracking.store_uri import open_command, sqlite_uri
 from outrider.wiring.rollouts import Rollouts, Say
-from outrider.wiring.stores import REPOSITORY, RUNS, tracker
+from outrider.wiring.stores import REPOSITORY, RUNS
 from outrider.wiring.stranger import write_stranger
 
 IN_FLIGHT = 4
@@ -162,7 +162,7 @@ def rollout_demo(settings: RolloutJob, say: Say) -> int:
         say(f"{number}. {one.title}: {one.ended} [{mark}]")
         if one.run_id:
             say(f"   MLflow run {one.run_id}")
-    say(f"look at the runs: {tracker(tracking).open_command}")
+    say(f"look at the runs: {open_command(uri)}")
     return 0 if all(one.is_as_told for one in told) else 1
 
 
