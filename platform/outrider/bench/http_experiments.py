@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
-from outrider.bench.bootstrap import interval, resamples
-from outrider.bench.figure import Figure, Unit
-from outrider.bench.http_arms import AnsweringArm, BareArm, HttpArm
+from outrider.bench.added import added_first_token
+from outrider.bench.figure import Figure
+from outrider.bench.http_arms import AnsweringArm, BareArm
 from outrider.bench.http_bench import HttpBench
 from outrider.bench.http_cancel import cancelled_streams
 from outrider.bench.http_chaos import killed_replicas
@@ -31,36 +29,17 @@ def first_token(bench: HttpBench) -> list[Figure]:
     with bench.connected() as http, bench.bare(http.server, 1) as bare:
         stream = http.arm("http", 1, Wish(max_tokens=bench.max_tokens))
         bench.compare("first token", [bare, stream], one_by_one(bench.prompts))
-    added = _added_ms(stream, bare)
-    low, high = _median_interval(added)
     return [
-        Figure(
+        added_first_token(
+            stream.answers,
+            bare.answers,
             name="http_added_first_token",
             what="HTTP / bare engine: added time to first token, 1 in flight, p50",
-            value=float(np.median(added)),
-            bound=_ADDED_MS,
-            aim=_ADDED_MS,
-            is_ceiling=True,
-            unit=Unit.MILLISECONDS,
-            low=low,
-            high=high,
+            most_ms=_ADDED_MS,
             conditions=bench.conditions,
             details=_details([bare, stream]),
         )
     ]
-
-
-def _added_ms(arm: HttpArm, base: BareArm) -> list[float]:
-    """Both answered the same prompts in the same order."""
-    pairs = zip(arm.answers, base.answers, strict=True)
-    firsts = [(ours.first_token_s, theirs.first_token_s) for ours, theirs in pairs]
-    return [1000 * (a - b) for a, b in firsts if a is not None and b is not None]
-
-
-def _median_interval(values: Sequence[float]) -> tuple[float, float]:
-    """95 % interval of the median, by bootstrap over prompts."""
-    medians = np.median(np.array(values)[resamples(len(values))], axis=1)
-    return interval(medians)
 
 
 def throughput(bench: HttpBench) -> list[Figure]:

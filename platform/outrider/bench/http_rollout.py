@@ -8,11 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
+from outrider.bench.added import added_first_token
 from outrider.bench.arm import Timing
-from outrider.bench.bootstrap import interval, resamples
-from outrider.bench.figure import Figure, Unit
+from outrider.bench.figure import Figure
 from outrider.bench.http_arms import HttpArm
 from outrider.bench.http_bench import Connection, HttpBench
 from outrider.bench.http_client import Wish
@@ -137,7 +135,17 @@ def router_first_token(bench: HttpBench) -> list[Figure]:
             for name, plan in (("alone", OFF), ("routed", IDLE))
         ]
         bench.compare("router, first token", arms, one_by_one(prompts))
-    return [_added(bench, arms)]
+    return [
+        added_first_token(
+            arms[1].answers,
+            arms[0].answers,
+            name="http_router_first_token",
+            what="with a rollout / without: added time to first token, short prompts, p50",
+            most_ms=ROUTER_MS,
+            conditions=bench.conditions,
+            details={arm.name: arm.summary.to_dict() for arm in arms},
+        )
+    ]
 
 
 def shadow(bench: HttpBench) -> list[Figure]:
@@ -168,31 +176,6 @@ def shadow(bench: HttpBench) -> list[Figure]:
             aim=SHADOW_RATIO,
         )
     ]
-
-
-def _added(bench: HttpBench, arms: Sequence[PlannedArm]) -> Figure:
-    alone, routed = ([one.first_token_s for one in arm.answers] for arm in arms)
-    added = np.array(
-        [
-            1000 * (b - a)
-            for a, b in zip(alone, routed, strict=True)
-            if a is not None and b is not None
-        ]
-    )
-    low, high = interval(np.median(added[resamples(len(added))], axis=1))
-    return Figure(
-        name="http_router_first_token",
-        what="with a rollout / without, short prompts: added time to first token, 1 in flight, p50",
-        value=float(np.median(added)),
-        bound=ROUTER_MS,
-        aim=ROUTER_MS,
-        is_ceiling=True,
-        unit=Unit.MILLISECONDS,
-        low=low,
-        high=high,
-        conditions=bench.conditions,
-        details={arm.name: arm.summary.to_dict() for arm in arms},
-    )
 
 
 async def _until_ready(http: Connection, longest_s: float) -> None:
