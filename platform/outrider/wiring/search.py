@@ -75,7 +75,6 @@ def make_sweep(
     """
     prepare_environment()  # Ray reads it when imported
     from outrider.cluster.session import ray_session
-    from outrider.trial.arena import ActorSide
 
     check_heard(given)
     settings = with_pinned_sources(settings)
@@ -84,6 +83,7 @@ def make_sweep(
     warmup = read_evaluation(Path(chosen.warmup), answer_tokens=chosen.answer_tokens)
     cases, cores = tuning_cases(settings, evaluation), chosen.cores or num_cores()
     plain, candidates = lineup(settings, words, given, evaluation, cores, tell)
+    gauge = gauge_of(settings, plain, candidates, cases, warmup.cases, folder, cores, tell)
     store, records = tracker(settings.tracking), registry(settings.tracking)
     return Sweep(
         identity=identity_of(settings, evaluation, warmup, [plain, *candidates], cores),
@@ -91,24 +91,7 @@ def make_sweep(
         candidates=candidates,
         halving=halving_of(settings, len(cases)),
         criteria=settings.criteria,
-        gauge=Gauge(
-            plain=plain,
-            candidates=candidates,
-            cases=cases,
-            warmup=warmup.cases,
-            in_flight=settings.sweep.in_flight,
-            num_passes=chosen.num_passes,
-            near_tie=chosen.near_tie,
-            terms=terms_of(settings, cores),
-            folder=folder,
-            seats=SweepSeats(
-                open_side=lambda contender: ActorSide(contender, chosen.timeout_s),
-                clock=SystemClock(),
-                tell=tell,
-            ),
-            clock=SystemClock(),
-            tell=tell,
-        ),
+        gauge=gauge,
         folder=folder,
         session=lambda: ray_session(folder.ray_log, num_cpus=1),
         book=SweepBook(
@@ -124,6 +107,40 @@ def make_sweep(
             tell=tell,
         ),
         show=show,
+        tell=tell,
+    )
+
+
+def gauge_of(
+    settings: SweepJob,
+    plain: Contender,
+    candidates: Sequence[Contender],
+    cases: Sequence[Case],
+    warmup: Sequence[Case],
+    folder: SweepFolder,
+    cores: int,
+    tell: Callable[[str], None],
+) -> Gauge:
+    """What decodes and measures, each contender in an actor of its own."""
+    from outrider.trial.arena import ActorSide  # Ray: after `prepare_environment`
+
+    chosen, clock = settings.trial, SystemClock()
+    return Gauge(
+        plain=plain,
+        candidates=candidates,
+        cases=cases,
+        warmup=warmup,
+        in_flight=settings.sweep.in_flight,
+        num_passes=chosen.num_passes,
+        near_tie=chosen.near_tie,
+        terms=terms_of(settings, cores),
+        folder=folder,
+        seats=SweepSeats(
+            open_side=lambda contender: ActorSide(contender, chosen.timeout_s),
+            clock=clock,
+            tell=tell,
+        ),
+        clock=clock,
         tell=tell,
     )
 
