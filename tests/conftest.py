@@ -1,11 +1,17 @@
-"""What any test may have: a tiny random model, made in place; an MLflow store to copy."""
+"""What any test may have: a tiny random model, an MLflow store to copy, a PostgreSQL."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+sys.path.append(str(Path(__file__).parent / "tracking"))  # for `servers`
+
+from servers import Postgres
 
 settings.register_profile("outrider", deadline=None)  # no test is about speed
 settings.load_profile("outrider")
@@ -83,3 +89,16 @@ def fresh_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("store") / "fresh.db"
     MlflowClient(f"sqlite:///{path}")
     return path
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A PostgreSQL of our own, whose databases have names of their own."""
+    if Postgres.programs() is None:
+        pytest.skip("no PostgreSQL here: apt-get install postgresql")
+    server = Postgres()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()

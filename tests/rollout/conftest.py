@@ -1,7 +1,7 @@
-"""Makes what the tests of this folder share importable, and the servers of the tracking tests."""
+"""Makes what the tests of this folder share importable, and the site of the serving tests."""
 
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path += [str(HERE), str(HERE.parent / "tracking"), str(HERE.parent / "serving")]
+sys.path += [str(HERE), str(HERE.parent / "serving")]

@@ -48,18 +48,6 @@ MOVE = Move(
 FOUND = Finding(figure="total_s", verdict=Verdict.FAIL, bound=1.25, reason="slow", low=1 / 3)
 
 
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[Postgres]:
-    if Postgres.programs() is None:
-        pytest.skip("no PostgreSQL here: apt-get install postgresql")
-    server = Postgres()
-    try:
-        server.start()
-        yield server
-    finally:
-        server.remove()
-
-
 Open = Callable[[str], Database]
 
 
