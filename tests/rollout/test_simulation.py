@@ -69,7 +69,7 @@ def test_the_same_seed_gives_the_same_report_and_another_one_another() -> None:
 
 
 def test_it_is_told_in_words() -> None:
-    text = "\n".join(told(GATES, CAUTIOUS, num_rollouts=200))
+    text = "\n".join(told(GATES, CAUTIOUS, per_s=2.0, num_rollouts=200))
     for words in ("as good as stable: ", "at every bound: ", "10% slower: ", "false rollbacks"):
         assert words in text
     assert "until it is promoted: " in text

@@ -138,6 +138,7 @@ RANGES: dict[type, dict[str, Range]] = {
     WebhookSettings: {"tries": POSITIVE_COUNT, "timeout_s": POSITIVE},
     RolloutSettings: {
         "tick_s": POSITIVE,
+        "per_s": POSITIVE,
         "confirmation_share": SHARE,
         "answer_tokens": POSITIVE_COUNT,
     },

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,15 +36,21 @@ def simulate(
     return _outcome(game, np.random.default_rng(seed))
 
 
-def told(gates: GateSettings, plan: PlanSettings, *, num_rollouts: int = 2000) -> list[str]:
-    """What `action=simulate` prints: an equal candidate, one on every bound, one 10 % slower."""
+def told(
+    gates: GateSettings, plan: PlanSettings, *, per_s: float, num_rollouts: int = 2000
+) -> list[str]:
+    """What `action=simulate` prints: an equal candidate, one on every bound, one 10 % slower.
+
+    `per_s`: requests a second of the service.
+    """
+    traffic = replace(USUAL, per_s=per_s)
     even, floor, slow = (
-        simulate(gates, plan, num_rollouts=num_rollouts, effect=effect)
+        simulate(gates, plan, num_rollouts=num_rollouts, effect=effect, traffic=traffic)
         for effect in (EVEN, at_floors(gates), slower(0.1))
     )
     return [
         f"{even.num_rollouts:,} rollouts of each candidate, {even.num_looks} looks at each, "
-        f"{USUAL.per_s:g} requests per second, latencies that vary by {USUAL.variation:.0%}",
+        f"{per_s:g} requests per second, latencies that vary by {traffic.variation:.0%}",
         *even.lines,
         *floor.lines,
         *slow.lines,

@@ -66,6 +66,7 @@ class Demo:
     server: Server
     load: BackgroundLoad
     told: list[Told] = field(default_factory=list)
+    _said: str = field(default="", init=False)  # of the guard, last
 
     def play(self) -> list[Told]:
         self.promoted()
@@ -120,12 +121,12 @@ class Demo:
 
     def _wait_for_guard(self, phases: set[str], longest_s: float) -> float | None:
         """Seconds until the guard of stable is in one of them; None: it never was."""
-        began_s, said = time.monotonic(), ""
+        began_s = time.monotonic()
         while (waited_s := time.monotonic() - began_s) < longest_s:
             guard = self._guard()
-            if guard["sentence"] != said:
-                said = guard["sentence"]
-                self.say(f"{said} ({guard['reason'] or 'from the beginning'})")
+            if guard["sentence"] != self._said:
+                self._said = guard["sentence"]
+                self.say(f"{self._said} ({guard['reason'] or 'from the beginning'})")
             if guard["phase"] in phases:
                 return waited_s
             time.sleep(LOOK_S)

@@ -52,7 +52,7 @@ def rollout(settings: RolloutJob) -> int:
 
         return rollout_demo(settings, say)
     if settings.action is RolloutAction.SIMULATE:
-        for text in told(settings.gates, settings.plan):
+        for text in told(settings.gates, settings.plan, per_s=settings.rollout.per_s):
             say(text)
         return 0
     return Rollouts(settings, say).run()

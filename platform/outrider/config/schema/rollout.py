@@ -96,6 +96,7 @@ class RolloutSettings:
     force: bool = False  # also a release that was rolled back before
     dry_run: bool = False  # say what would be done, do nothing
     tick_s: float = 1.0  # between looks
+    per_s: float = 2.0  # requests a second that action=simulate plays
     confirmation_share: float = 0.5  # of each kind's prompts, chosen by a hash of their ids
     answer_tokens: int = 64  # most tokens of a confirmation answer
 
