@@ -16,6 +16,7 @@ from outrider.config.schema import (
     BreakerSettings,
     BulkSettings,
     CompareSettings,
+    ConsoleSettings,
     CriteriaSettings,
     DraftLengthSettings,
     EngineSettings,
@@ -110,6 +111,7 @@ RANGES: dict[type, dict[str, Range]] = {
         "in_flight": POSITIVE_COUNT,
     },
     CompareSettings: {"top": POSITIVE_COUNT},
+    ConsoleSettings: {"period_s": POSITIVE, "keep_s": POSITIVE},
     PlanSettings: {
         "shadow_share": SHARE,
         "shadow_in_flight": POSITIVE_COUNT,

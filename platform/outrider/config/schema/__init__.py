@@ -6,6 +6,7 @@ Every field here has a key of the same name in `conf/`, with a comment that give
 from outrider.config.schema.bench import BenchJob, BenchSettings, BenchTarget
 from outrider.config.schema.bulk import Baseline, BulkJob, BulkSettings
 from outrider.config.schema.compare import CompareAction, CompareJob, CompareSettings
+from outrider.config.schema.console import ConsoleSettings
 from outrider.config.schema.draft import (
     BreakerSettings,
     DrafterKind,
@@ -42,6 +43,7 @@ __all__ = [
     "CompareAction",
     "CompareJob",
     "CompareSettings",
+    "ConsoleSettings",
     "CriteriaSettings",
     "DraftLengthSettings",
     "DraftSettings",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from outrider.config.schema.console import ConsoleSettings
 from outrider.config.schema.draft import DraftSettings
 from outrider.config.schema.engine import EngineSettings, SamplingSettings
 from outrider.config.schema.model import ModelSettings
@@ -69,6 +70,7 @@ class ServeJob:
     sampling: SamplingSettings
     tracking: TrackingSettings
     serving: ServingSettings
+    console: ConsoleSettings = ConsoleSettings()
     release: str = ""  # models:/outrider@champion | models:/outrider/3: decode as it was registered
     accept: tuple[Accepted, ...] = ()  # what of that release may differ here: lock
     action: ServeAction = ServeAction.RUN
