@@ -17,11 +17,12 @@ def growth(before: Counters, now: Counters) -> Counters:
     and not told is lost, and nothing is told twice. Seconds don't decide: added in another order,
     the same ones make a little less.
     """
-    start = Counters() if _went_down(before, now) else before
+    start = Counters() if went_down(before, now) else before
     return Counters(**{name: _less(getattr(now, name), getattr(start, name)) for name in NAMES})
 
 
-def _went_down(before: Counters, now: Counters) -> bool:
+def went_down(before: Counters, now: Counters) -> bool:
+    """Whether it counts anew: a count only grows."""
     counts = (name for name in NAMES if isinstance(getattr(now, name), int))
     return any(getattr(now, name) < getattr(before, name) for name in counts)
 
