@@ -13,6 +13,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from outrider.core import Counters, Mode
+from outrider.serving.guard_metrics import GuardMetrics
 from outrider.serving.messages import ReplicaStats
 from outrider.serving.metrics_page import MetricsPage
 from outrider.serving.request_entry import RequestEntry
@@ -27,7 +28,7 @@ GROUPING = re.compile(r"\bby \(([^)]*)\)")
 def shown() -> dict[str, set[str]]:
     """Every sample of a page on which everything has happened once, and its labels."""
     guard = {"phase": "open", "transitions": {"closed": 0, "open": 1, "probing": 0}}
-    page = MetricsPage("m", lambda: {"main": guard})
+    page = MetricsPage("m", [GuardMetrics(lambda: {"main": guard})])
     for status in (200, 429):
         page.see(
             RequestEntry(

@@ -138,6 +138,7 @@ class Counters:
 
     Invariants: 0 <= accepted <= evaluated <= drafted; emitted = accepted + num_rounds - cropped,
     where a round is one in which the row was sampled and `cropped` counts tokens that a stop cut.
+    The sum of `rounds_by_length` is num_rounds, and weighted by the length it is drafted.
     """
 
     drafted: int = 0  # proposed and sent to the target
@@ -154,6 +155,7 @@ class Counters:
     active_s: float = 0.0  # this row's even share of the seconds of the rounds it was in
     position_attempts: list[int] = field(default_factory=list)  # [draft position] tested
     position_accepts: list[int] = field(default_factory=list)  # [draft position] accepted
+    rounds_by_length: list[int] = field(default_factory=list)  # [draft length from 0] rounds
 
     def __iadd__(self, other: Counters) -> Counters:
         for name in self.__slots__:
@@ -173,6 +175,12 @@ def add_by_position(total: list[int], more: list[int]) -> None:
     total.extend([0] * (len(more) - len(total)))
     for position, count in enumerate(more):
         total[position] += count
+
+
+def count_at(total: list[int], position: int) -> None:
+    """Add one into `total` in place, at `position`."""
+    total.extend([0] * (position + 1 - len(total)))
+    total[position] += 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ from outrider.serving.local import LocalRelease
 from outrider.serving.ports import OpenEngine
 from outrider.serving.replica import Replica
 from outrider.serving.request_entry import RequestEntry
+from outrider.serving.service_recipe import ServiceRecipe
 from outrider.testing import AlphabetEngine
 
 SETTINGS = ServingSettings(port=0)
@@ -36,6 +37,7 @@ class Site:
     log: list[RequestEntry] = field(default_factory=list)
     engines: Mapping[str, OpenEngine] = field(default_factory=dict)  # of what may be deployed
     kept: Kept = field(default_factory=MemoryKept)
+    recipe: ServiceRecipe | None = None  # None: a service that keeps `log` and shows no figures
 
     def __post_init__(self) -> None:
         self.replicas = [self._replica(self.engine, f"r{i}") for i in range(self.num_replicas)]
@@ -49,14 +51,7 @@ class Site:
             most_calls=1000,
             deadline_s=self.settings.deadline_s,
         )
-        service = Service(
-            fleet=self.fleet,
-            settings=self.settings,
-            model="alphabet",
-            defaults=SamplingParams(max_tokens=64),
-            created=1,
-            log=self.log.append,
-        )
+        service = self.recipe(self.fleet) if self.recipe else self._service()
         service = replace(service, **self.service_fields)  # type: ignore[arg-type]
         config = uvicorn.Config(create_api(service), port=0, log_level="error", access_log=False)
         self.server = uvicorn.Server(config)
@@ -65,6 +60,16 @@ class Site:
         while not self.server.started:
             time.sleep(0.01)
         self.port = self.server.servers[0].sockets[0].getsockname()[1]
+
+    def _service(self) -> Service:
+        return Service(
+            fleet=self.fleet,
+            settings=self.settings,
+            model="alphabet",
+            defaults=SamplingParams(max_tokens=64),
+            created=1,
+            log=self.log.append,
+        )
 
     def _make(self, name: str, settings: object) -> LocalRelease:
         """What `deploy` starts: it knows the engine by the release's name."""

@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from outrider.config.schema import EngineSettings, ServingSettings
 from outrider.core import SystemClock
 from outrider.engine.runner import Runner
+from outrider.serving.guard_metrics import GuardMetrics
 from outrider.serving.messages import Release
 from outrider.serving.metrics_page import MetricsPage
 from outrider.serving.watch import Watch
@@ -126,7 +127,7 @@ def test_a_release_falls_back_probes_and_recovers_and_no_client_sees_it() -> Non
     engine, releases = CollapsingEngine(), dict[str, Release]()
     engine.knows.set()
     watch = Watch(lambda: releases, SETTINGS, period_s=0.05)
-    page = MetricsPage("alphabet", watch.told)
+    page = MetricsPage("alphabet", [GuardMetrics(watch.told)])
     fields = {"watch": watch, "metrics": page.render}
     with Site(engine=engine, settings=SETTINGS, num_replicas=2, service_fields=fields) as site_:
         releases["main"] = site_.release

@@ -7,6 +7,7 @@ from dataclasses import replace
 from prometheus_client.parser import text_string_to_metric_families
 
 from outrider.core import Counters, Mode
+from outrider.serving.guard_metrics import GuardMetrics
 from outrider.serving.messages import ReplicaStats
 from outrider.serving.metrics_page import MetricsPage
 from outrider.serving.request_entry import RequestEntry
@@ -71,16 +72,16 @@ def test_requests_are_counted_by_status_and_their_times_kept() -> None:
     page.see(entry)
     found = samples(page.render([]))
     assert found["outrider_num_requests_total", "stable,,main,200"] == 1
-    assert found["outrider_served_num_completion_tokens_total", "stable,plain,main"] == 11
+    assert found["outrider_served_num_emitted_tokens_total", "stable,plain,main"] == 11
     assert found["outrider_num_retries_total", "stable,main"] == 2
     assert found["outrider_queue_s_sum", "stable,plain,main"] == 0.01
     assert found["outrider_first_token_s_sum", "stable,plain,main"] == 0.03
-    assert round(found["outrider_token_s_sum", "stable,plain,main"], 9) == 0.1
+    assert round(found["outrider_inter_token_s_sum", "stable,plain,main"], 9) == 0.1
 
 
 def test_where_the_guard_of_a_release_stands_is_shown() -> None:
     guard = {"phase": "probing", "transitions": {"closed": 1, "open": 3, "probing": 3}}
-    found = samples(MetricsPage("m", lambda: {"main": guard}).render([]))
+    found = samples(MetricsPage("m", [GuardMetrics(lambda: {"main": guard})]).render([]))
     phases = ("closed", "open", "probing")
     assert [found["outrider_guard_phase", f"{phase},main"] for phase in phases] == [0, 0, 1]
     moves = [found["outrider_guard_transitions_total", f"{phase},main"] for phase in phases]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from outrider.core import Counters
-from outrider.telemetry import meters
+from outrider.telemetry import live_meters, meters
+from outrider.telemetry.meter import Meter
 
 
 def test_names_tell_what_they_measure() -> None:
@@ -19,8 +20,10 @@ def test_names_tell_what_they_measure() -> None:
 
 
 def test_each_name_is_given_once() -> None:
-    defined = [item for item in vars(meters).values() if isinstance(item, meters.Meter)]
+    named = (*vars(meters).values(), *vars(live_meters).values())
+    defined = [item for item in named if isinstance(item, Meter)]
     num_derived = 3 * len(meters.WITH_PERCENTILES) + 2 * len(meters.WITH_INTERVAL)
+    num_derived += len(meters.BY_DRAFTER) + len(meters.SERVED)
     assert len({meter.name for meter in defined}) == len(defined)
     assert len(meters.METERS) == len(defined) + num_derived
 

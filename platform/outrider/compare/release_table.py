@@ -9,6 +9,7 @@ from outrider.compare.look import Look
 from outrider.compare.markup import Table
 from outrider.compare.value import NOTHING, shown, shown_together
 from outrider.telemetry import meters
+from outrider.telemetry.meter import Meter
 from outrider.trial.record import Figures, TrialRecord
 
 FIGURES = {  # figure: its heading
@@ -73,7 +74,7 @@ def _head(one: Figures, looks: Mapping[str, Look]) -> tuple[str, str]:
     return str(one.in_flight), f"{looks[one.contender].letter} {one.contender}"
 
 
-def _percentiles(one: Figures, meter: meters.Meter) -> str:
+def _percentiles(one: Figures, meter: Meter) -> str:
     return shown_together([one.metrics.get(meter.at(percent)) for percent in meters.PERCENTS])
 
 

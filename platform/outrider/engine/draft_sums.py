@@ -13,6 +13,8 @@ class DraftSums:
     accepted: int = 0
     num_drafts: int = 0  # blocks whose goodput was measured
     goodput: float = 0.0  # each block's goodput over plain decoding's (`pace.Pace.of_row`), summed
+    rounds_s: float = 0.0  # seconds of rounds, plain ones too
+    plain_rounds_s: float = 0.0  # that plain decoding of their tokens would have taken (`Pace`)
 
     def __add__(self, other: DraftSums) -> DraftSums:
         return DraftSums(
@@ -20,6 +22,8 @@ class DraftSums:
             self.accepted + other.accepted,
             self.num_drafts + other.num_drafts,
             self.goodput + other.goodput,
+            self.rounds_s + other.rounds_s,
+            self.plain_rounds_s + other.plain_rounds_s,
         )
 
     def since(self, before: DraftSums) -> DraftSums:
@@ -28,6 +32,8 @@ class DraftSums:
             self.accepted - before.accepted,
             self.num_drafts - before.num_drafts,
             self.goodput - before.goodput,
+            self.rounds_s - before.rounds_s,
+            self.plain_rounds_s - before.plain_rounds_s,
         )
 
     @property

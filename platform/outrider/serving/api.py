@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from fastapi import FastAPI
 
@@ -19,11 +19,14 @@ __all__ = ["Service", "create_api"]
 
 
 def create_api(service: Service) -> FastAPI:
-    """The app; `service.fleet` reaches the releases."""
+    """The app; `service.fleet` reaches the releases. What is added comes behind its own routes."""
 
     @asynccontextmanager
     async def lifespan(api: FastAPI) -> AsyncGenerator[None]:
-        async with service.watch.running():
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(service.watch.running())
+            for addition in service.additions:
+                await stack.enter_async_context(addition.running(service))
             yield
         service.close()
 
@@ -36,4 +39,6 @@ def create_api(service: Service) -> FastAPI:
     add_health(api, service)
     add_admin(api, service)
     add_rollout(api, service)
+    for addition in service.additions:
+        addition.add(api, service)
     return api

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from outrider.core import Counters, Mode
-from outrider.engine.draft_sums import DraftSums
+from outrider.engine.draft_sums import NOTHING_DRAFTED, DraftSums
 from outrider.openai.answer import TokenText
 from outrider.openai.call import Call
 
@@ -95,8 +95,18 @@ class ReplicaStats:
     num_free_blocks: int = 0
     num_blocks: int = 0
     num_rounds: int = 0
+    max_waiting: int = 0  # rows; one more is a 429
+    num_open_rows: int = 0  # rows whose own breaker is not closed
+    breaker_phase: str = ""  # closed | open | half_open; empty: the decode thread does not answer
+    breaker_sentence: str = ""
+    drafts: DraftSums = NOTHING_DRAFTED
     counters: Counters = field(default_factory=Counters)
     by_drafter: dict[str, Counters] = field(default_factory=dict)
+
+    @property
+    def has_counted(self) -> bool:
+        """Whether `counters` are known: a decode thread that does not answer tells none."""
+        return bool(self.breaker_phase) or self.counters != Counters()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

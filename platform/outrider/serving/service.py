@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from outrider.config.schema import ServingSettings
 from outrider.core import SamplingParams
+from outrider.serving.addition import Addition
 from outrider.serving.desk import Desk
 from outrider.serving.fleet import Fleet
 from outrider.serving.keys import Keys
@@ -29,6 +30,7 @@ class Service:
     log: Callable[[RequestEntry], None] = lambda entry: None
     metrics: Callable[[list[ReplicaStats]], bytes] = lambda stats: b""
     watch: Watch = field(default_factory=Watch)  # this one watches nothing
+    additions: tuple[Addition, ...] = ()  # what else is served
     close: Callable[[], None] = lambda: None  # when the gateway ends
 
     @property

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from outrider.config.schema import EngineSettings, SamplingSettings, ServingSettings
 from outrider.core import SamplingParams
+from outrider.serving.addition import MakeAddition
 from outrider.serving.api import Service
 from outrider.serving.fleet import Fleet
+from outrider.serving.guard_metrics import GuardMetrics
 from outrider.serving.keys import Keys
 from outrider.serving.metrics_page import MetricsPage
 from outrider.serving.request_entry import RequestEntry
@@ -25,10 +27,13 @@ class ServiceRecipe:
     sampling: SamplingSettings
     model: str  # name that clients see
     created: int  # seconds since 1970
+    additions: tuple[MakeAddition, ...] = ()  # what else is served: made in the gateway
 
     def __call__(self, fleet: Fleet) -> Service:
         watch = Watch(lambda: fleet.desk.releases, self.settings)
-        page, log = MetricsPage(self.model, watch.told), self._request_log()
+        additions = tuple(make() for make in self.additions)
+        page = MetricsPage(self.model, (GuardMetrics(watch.told), *additions))
+        log = self._request_log()
 
         def ended(entry: RequestEntry) -> None:
             page.see(entry)
@@ -46,6 +51,7 @@ class ServiceRecipe:
             log=ended,
             metrics=page.render,
             watch=watch,
+            additions=additions,
             close=log.close if log is not None else lambda: None,
         )
 

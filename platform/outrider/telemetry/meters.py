@@ -1,5 +1,7 @@
 """Every figure's name, unit and meaning: one name everywhere (report, MLflow, metrics).
 
+Those that only a live page tells are in `live_meters`; METERS has all.
+
 Counts are `num_*`, durations `*_s`, ratios `*_ratio`. Counters come first; what is derived from
 them is derived here, so that every place that shows it shows the same. A name may have
 `window.` before it (a point of a series, not the whole run) and `/group` behind it.
@@ -8,37 +10,13 @@ them is derived here, so that every place that shows it shows the same. A name m
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from outrider.core import Counters
+from outrider.telemetry import live_meters
+from outrider.telemetry.meter import Meter
 
 WINDOW = "window."
 PERCENTS = (50, 95, 99)
-
-
-@dataclass(frozen=True, slots=True)
-class Meter:
-    """One figure."""
-
-    name: str
-    unit: str  # as a plural noun; "1" for a ratio
-    help: str
-
-    def of(self, kind: str) -> str:
-        """The name of this figure for one kind of request: `speedup_ratio/chat`."""
-        return f"{self.name}/{kind}" if kind else self.name
-
-    def at(self, percent: int) -> str:
-        """The name of a percentile of this figure: `first_token_s_p95`."""
-        return f"{self.name}_p{percent}"
-
-    @property
-    def low(self) -> str:
-        return f"{self.name}_low"
-
-    @property
-    def high(self) -> str:
-        return f"{self.name}_high"
 
 
 NUM_ROWS = Meter("num_rows", "rows", "Rows of the input.")
@@ -68,13 +46,15 @@ NUM_CAUGHT_UP_TOKENS = Meter(
     "num_caught_up_tokens", "tokens", "Tokens that a drafter computed late, after plain rounds."
 )
 NUM_PREEMPTIONS = Meter("num_preemptions", "preemptions", "Rows put back because KV was full.")
-NUM_COMPARED = Meter("num_compared", "rows", "Rows also decoded plainly and compared.")
-NUM_MISMATCHES = Meter("num_mismatches", "rows", "Compared rows that differ, near ties apart.")
+NUM_COMPARED = Meter(
+    "num_compared", "rows", "Answers compared: with plain decoding's, or with stable's."
+)
+NUM_MISMATCHES = Meter("num_mismatches", "rows", "Compared answers that differ, near ties apart.")
 NUM_NEAR_TIES = Meter(
-    "num_near_ties", "rows", "Compared rows that first differ where the target's top 2 are close."
+    "num_near_ties", "rows", "Compared answers that part where the target's top 2 are close."
 )
 
-NUM_REQUESTS = Meter("num_requests", "requests", "Requests that were sent.")
+NUM_REQUESTS = Meter("num_requests", "requests", "Requests that ended, whatever came of them.")
 NUM_FAILED = Meter("num_failed", "requests", "Requests that ended with an error.")
 NUM_SHADOWS_DROPPED = Meter(
     "num_shadows_dropped", "requests", "Not mirrored for want of room, while a candidate is tried."
@@ -132,7 +112,10 @@ COST_PER_MILLION_TOKENS = Meter(
     "cost_per_million_tokens", "currency", "Price of the hours that a million tokens take."
 )
 GUARD_PHASE = Meter(
-    "guard_phase", "1", "0: a release decodes as it was told to; 1: its guard probes; 2: all plain."
+    "guard_phase",
+    "1",
+    "Where a release's guard stands (open: all plain). In a series 0 closed, 1 probing, 2 open; by "
+    "phase, 1 for the one it is in.",
 )
 NUM_CONFIRMATION_MISMATCHES = Meter(
     "num_confirmation_mismatches",
@@ -156,20 +139,6 @@ def _derived() -> Iterator[Meter]:
         yield Meter(meter.high, meter.unit, f"{meter.help} Upper end of its interval.")
 
 
-_DEFINED = [meter for meter in list(globals().values()) if isinstance(meter, Meter)]
-METERS: Mapping[str, Meter] = {meter.name: meter for meter in (*_DEFINED, *_derived())}
-
-
-def meter_of(name: str) -> Meter | None:
-    """The meter of a figure as it is recorded; None for a name that is not in the catalogue."""
-    return METERS.get(name.removeprefix(WINDOW).partition("/")[0])
-
-
-def in_window(figures: Mapping[str, float]) -> dict[str, float]:
-    """The same figures as points of a series."""
-    return {f"{WINDOW}{name}": value for name, value in figures.items()}
-
-
 METER_OF: dict[str, Meter] = {  # field of Counters: its figure
     "drafted": NUM_DRAFTED_TOKENS,
     "evaluated": NUM_EVALUATED_TOKENS,
@@ -184,6 +153,33 @@ METER_OF: dict[str, Meter] = {  # field of Counters: its figure
     "num_cached_tokens": NUM_CACHED_TOKENS,
     "active_s": ACTIVE_S,
 }
+BY_DRAFTER = {  # field of Counters: its figure, by drafter
+    field: METER_OF[field].by_drafter
+    for field in ("drafted", "evaluated", "accepted", "num_draft_rounds")
+}
+SERVED = {  # field of RequestEntry: its figure, of requests that ended
+    "num_prompt_tokens": NUM_PROMPT_TOKENS.served,
+    "num_completion_tokens": NUM_EMITTED_TOKENS.served,
+    "num_rounds": NUM_ROUNDS.served,
+    "drafted": NUM_DRAFTED_TOKENS.served,
+    "accepted": NUM_ACCEPTED_TOKENS.served,
+}
+
+_NAMED = (*globals().values(), *vars(live_meters).values())
+_DEFINED = [meter for meter in _NAMED if isinstance(meter, Meter)]
+METERS: Mapping[str, Meter] = {
+    meter.name: meter for meter in (*_DEFINED, *_derived(), *BY_DRAFTER.values(), *SERVED.values())
+}
+
+
+def meter_of(name: str) -> Meter | None:
+    """The meter of a figure as it is recorded; None for a name that is not in the catalogue."""
+    return METERS.get(name.removeprefix(WINDOW).partition("/")[0])
+
+
+def in_window(figures: Mapping[str, float]) -> dict[str, float]:
+    """The same figures as points of a series."""
+    return {f"{WINDOW}{name}": value for name, value in figures.items()}
 
 
 def figures_of(counters: Counters) -> dict[str, float]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from outrider.telemetry import meters
+from outrider.telemetry.meter import Meter
 from outrider.trial.bootstrap import Array, ratio_of_quantiles, ratio_of_rates
 from outrider.trial.group import ALL, groups_of
 from outrider.trial.observation import Measured, Observation, Turn
@@ -21,7 +22,7 @@ from outrider.trial.sums import Terms, of_requests, of_turns
 
 TAIL = 0.95  # the percentile that is compared
 
-LATENCIES: Mapping[meters.Meter, Callable[[Observation], float | None]] = {
+LATENCIES: Mapping[Meter, Callable[[Observation], float | None]] = {
     meters.FIRST_TOKEN_RATIO: lambda seen: seen.first_token_s,
     meters.INTER_TOKEN_RATIO: lambda seen: seen.inter_token_s,
     meters.TOTAL_RATIO: lambda seen: seen.total_s,

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from outrider.telemetry import meters
-from outrider.telemetry.meters import Meter
+from outrider.telemetry.meter import Meter
 from outrider.trial.criteria import told
 from outrider.trial.group import ALL
 from outrider.trial.judgement import Decision, Verdict

@@ -14,7 +14,7 @@ import numpy as np
 from outrider.core import Counters
 from outrider.engine.parity import Verdict
 from outrider.telemetry import meters
-from outrider.telemetry.meters import Meter
+from outrider.telemetry.meter import Meter
 from outrider.trial.observation import Observation, Turn
 
 HOUR_S = 3600.0
