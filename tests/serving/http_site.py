@@ -53,7 +53,9 @@ class Site:
         )
         service = self.recipe(self.fleet) if self.recipe else self._service()
         service = replace(service, **self.service_fields)  # type: ignore[arg-type]
-        config = uvicorn.Config(create_api(service), port=0, log_level="error", access_log=False)
+        config = uvicorn.Config(
+            create_api(service), port=self.settings.port, log_level="error", access_log=False
+        )
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
