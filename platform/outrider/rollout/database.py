@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, create_engine, make_url
+from sqlalchemy import URL, Connection, Engine, create_engine, inspect, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemyError
 
 from outrider.core import Fault, UserError
@@ -27,15 +28,12 @@ class Database:
     tells a password.
     """
 
-    def __init__(self, url: str) -> None:
-        self._engine, self._name = _opened(url)
-        path = database_path(url)
-        with (
-            self._faults(),
-            locked(path.with_name(f"{path.name}.lock") if path else None),
-            database_locked(url),
-        ):
-            metadata.create_all(self._engine)
+    def __init__(self, url: str, *, visit_s: float | None = None) -> None:
+        """`visit_s`: it is only visited: nothing is made, and nobody waited for any longer."""
+        self._path = database_path(url)
+        self._engine, self._name = _opened(url, visit_s)
+        if visit_s is None:
+            self._make(url)
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
@@ -43,8 +41,27 @@ class Database:
         with self._faults(), self._engine.begin() as connection:
             yield connection
 
+    @property
+    def is_there(self) -> bool:
+        """Whether it was made: its file and all its tables."""
+        if self._path is not None and not self._path.exists():
+            return False
+        with self._faults():
+            return set(metadata.tables) <= set(inspect(self._engine).get_table_names())
+
     def close(self) -> None:
         self._engine.dispose()
+
+    def _make(self, url: str) -> None:
+        path = self._path
+        if path is not None:
+            _make_folder(path, url)
+        with (
+            self._faults(),
+            locked(path.with_name(f"{path.name}.lock") if path else None),
+            database_locked(url),
+        ):
+            metadata.create_all(self._engine)
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
@@ -56,22 +73,55 @@ class Database:
             raise Fault(f"the database of rollouts, {self._name}: {_reason(error)}") from error
 
 
-def _opened(url: str) -> tuple[Engine, str]:
-    """With the name that it goes by in messages."""
+@contextmanager
+def visited(url: str, wait_s: float) -> Iterator[Database | None]:
+    """The database as others made it, for a moment; None where nobody did so far.
+
+    Raises as `Database`; `Fault` also where nobody answers within about `wait_s`.
+    """
+    database = Database(url, visit_s=wait_s)
     try:
-        if make_url(url).get_backend_name() == "sqlite":
-            _check_file(url)
-            return create_engine(url, connect_args={"timeout": BUSY_S}), url
+        yield database if database.is_there else None
+    finally:
+        database.close()
+
+
+def _opened(url: str, visit_s: float | None) -> tuple[Engine, str]:
+    """With the name that it goes by in messages. Nobody is asked yet."""
+    try:
+        where = make_url(url)
+        if where.get_backend_name() == "sqlite":
+            path = _checked_path(url)
+            busy_s = BUSY_S if visit_s is None else visit_s
+            where = where if visit_s is None else _existing(where, path)
+            return create_engine(where, connect_args={"timeout": busy_s}), url
+        limits = _limits(where, visit_s)
         # Asked before use: a server may have been away in between.
-        return create_engine(url, pool_pre_ping=True), redacted(url)
+        return create_engine(where, pool_pre_ping=True, connect_args=limits), redacted(url)
     except (ArgumentError, ImportError, ValueError):  # SQLAlchemy's words may hold the password
         raise UserError(f"{KEY} is no address of a database: give {FORMS}") from None
 
 
-def _check_file(url: str) -> None:
+def _existing(where: URL, path: Path) -> URL:
+    """A file that is gone since it was looked for is not made again."""
+    query = {**where.query, "mode": "rw", "uri": "true"}
+    return where.set(database=f"file:{quote(str(path))}", query=query)
+
+
+def _limits(where: URL, visit_s: float | None) -> dict[str, int]:
+    """For libpq, the whole of connecting: a server that hangs hangs there."""
+    is_libpq = where.get_driver_name().startswith("psycopg")
+    return {} if visit_s is None or not is_libpq else {"connect_timeout": round(visit_s)}
+
+
+def _checked_path(url: str) -> Path:
     path = database_path(url) or Path()
     if not path.is_absolute() or path.is_dir():
         raise UserError(f"{KEY}={url!r} names no file by its absolute path: give {FORMS}")
+    return path
+
+
+def _make_folder(path: Path, url: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

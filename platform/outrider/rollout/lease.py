@@ -46,6 +46,11 @@ class Lease:
         found = self._read()
         return found is not None and found[0] != self._own and not self._is_free(*found)
 
+    def is_held(self) -> bool:
+        """Whether any process holds it, which may be alive."""
+        found = self._read()
+        return found is not None and not self._is_free(*found)
+
     def give_back(self) -> None:
         """Only where it is ours."""
         is_ours = (LEASES.c.service == self.service) & (LEASES.c.owner == self._own)

@@ -8,12 +8,15 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from outrider.core import Fault, UserError
 from outrider.rollout.command import Command, Verb
-from outrider.rollout.controller import Controller
 from outrider.rollout.store import Rollout, Store
 from outrider.tracking.tracker import RunStatus
+
+if TYPE_CHECKING:  # whoever only orders needs none of it
+    from outrider.rollout.controller import Controller
 
 WAIT_S = 90.0  # longer than a lease: a controller of another machine may have just died
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from outrider.rollout.command import Verb
+from outrider.rollout.layout import weight_of
 from outrider.rollout.phase import Phase
-from outrider.rollout.status import Move
-from outrider.rollout.verdict import Finding, Verdict
+from outrider.rollout.status import Move, Status
+from outrider.rollout.stored import judgement_of
+from outrider.rollout.verdict import Finding, Judgement, Verdict
+from outrider.rollout.words import ahead, ending, verbs
+
+if TYPE_CHECKING:
+    from outrider.rollout.store import Rollout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,3 +62,62 @@ class Past:
     reason: str
     began_s: float
     run_id: str = ""
+
+
+def outlook(
+    rollout: Rollout, moves: Sequence[Move], now_s: float, *, is_controlled: bool
+) -> Outlook:
+    """As `words.explain` tells it, for whoever lays it out. `moves` oldest first."""
+    status, plan = rollout.status, rollout.plan
+    judgement, achieved_ratio = _evidence(rollout, moves)
+    return Outlook(
+        rollout_id=status.rollout_id,
+        candidate=status.candidate.name,
+        candidate_fingerprint=status.candidate.fingerprint,
+        stable=status.stable,
+        stable_fingerprint=status.stable_fingerprint,
+        phase=status.phase,
+        sentence=status.phase.sentence,
+        is_over=status.phase.is_over,
+        began_s=status.began_s,
+        elapsed_s=status.elapsed_s(now_s),
+        step=status.step,
+        weights=plan.weights,
+        weight=weight_of(status, plan),
+        achieved_ratio=achieved_ratio,
+        is_paused=status.is_paused,
+        waits=status.waits,
+        has_stalled=status.has_stalled,
+        reason=status.reason,
+        next=tuple(ahead(status, plan, now_s)),
+        verdict=judgement.verdict,
+        verdict_reason=judgement.reason,
+        findings=judgement.findings,
+        moves=tuple(moves),
+        verbs=tuple(verbs(status)),
+        is_controlled=is_controlled,
+        criteria=status.criteria,
+        run_id=status.run_id,
+    )
+
+
+def past(status: Status) -> Past:
+    return Past(
+        rollout_id=status.rollout_id,
+        candidate=status.candidate.name,
+        candidate_fingerprint=status.candidate.fingerprint,
+        phase=status.phase,
+        reason=status.reason,
+        began_s=status.began_s,
+        run_id=status.run_id,
+    )
+
+
+def _evidence(rollout: Rollout, moves: Sequence[Move]) -> tuple[Judgement, float | None]:
+    """What is known, and the achieved share of the step that it is known of."""
+    if not rollout.status.phase.is_over:
+        return rollout.judgement, rollout.sums.achieved_ratio
+    end = ending(moves)
+    if end is None:
+        return Judgement(), None
+    return judgement_of({"findings": end.evidence}), end.achieved_ratio

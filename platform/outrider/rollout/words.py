@@ -33,7 +33,7 @@ def explain(
         f"{_since(status, now_s)}. {status.phase.sentence}",
         *([f"Why: {status.reason}"] if status.reason else []),
         *_paused(status),
-        *(f"Next: {text}" for text in _next(status, plan, now_s)),
+        *(f"Next: {text}" for text in ahead(status, plan, now_s)),
         *_evidence(status, moves, judgement),
         *_history(moves),
         *_choices(status),
@@ -107,7 +107,7 @@ def _paused(status: Status) -> Iterator[str]:
         )
 
 
-def _next(status: Status, plan: PlanSettings, now_s: float) -> Iterator[str]:
+def ahead(status: Status, plan: PlanSettings, now_s: float) -> Iterator[str]:
     """What it waits for, and what would make it move."""
     if status.waits:
         yield f"it waits for an operator: {status.waits}"
@@ -145,12 +145,17 @@ def _evidence(status: Status, moves: Sequence[Move], judgement: Judgement) -> It
     """Of this step; of what is over, the findings that ended it."""
     findings = [asdict(found) for found in judgement.findings]
     if status.phase.is_over:
-        ends = [move for move in moves if move.evidence][-1:]
-        yield from (text for move in ends for text in lines(move)[1:])
+        end = ending(moves)
+        yield from lines(end)[1:] if end is not None else ()
         return
     yield from map(_finding, findings)
     if status.phase in TRIED and not findings:
         yield "  nothing was measured in this step yet"
+
+
+def ending(moves: Sequence[Move]) -> Move | None:
+    """The last move that was decided on evidence: of what is over, what ended it."""
+    return next((move for move in reversed(moves) if move.evidence), None)
 
 
 def _finding(found: Mapping[str, Any]) -> str:
@@ -172,11 +177,14 @@ def _choices(status: Status) -> Iterator[str]:
     elif status.phase is Phase.ROLLED_BACK:
         yield "You can: start it again with rollout.force=true, or start another release"
     elif not status.phase.is_over:
-        verbs = ", ".join(f"action={verb}" for verb in _verbs(status))
-        yield f"You can: {verbs}"
+        told = ", ".join(f"action={verb}" for verb in verbs(status))
+        yield f"You can: {told}"
 
 
-def _verbs(status: Status) -> Iterator[Verb]:
+def verbs(status: Status) -> Iterator[Verb]:
+    """What an operator can ask now: nothing of what is over."""
+    if status.phase.is_over:
+        return
     yield Verb.ABORT
     yield Verb.RESUME if status.is_paused else Verb.PAUSE
     if status.waits:
