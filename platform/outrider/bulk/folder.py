@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -147,6 +147,16 @@ def settle(folder: JobFolder, manifest: Manifest, index: Index) -> list[Task]:
             tasks.append(Task(shard.number, attempt, None if state is None else state.attempt))
     manifest.shards = kept
     return tasks
+
+
+def num_settled(manifest: Manifest, tasks: Sequence[Task]) -> int:
+    """Rows in parts that this run leaves alone."""
+    open_shards = {task.shard for task in tasks}
+    return sum(
+        state.num_done + state.num_failed
+        for shard, state in manifest.shards.items()
+        if shard not in open_shards
+    )
 
 
 def _may_mend(state: PartState, fingerprint: str) -> bool:

@@ -1,9 +1,22 @@
-"""A bulk job as it is shown beside others: what it is, how far it is, and whether it runs."""
+"""A bulk job as it is shown beside others: what it is, how far it is, and whether it runs.
+
+Jobs are found by their beacons (`beacon`), each a small file: looking reads nothing else of a
+job, and changes nothing.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from pathlib import Path
+
+from outrider.tracking.process import Process
+
+BEACON_VERSION = 1
+MOST_SHOWN = 20
+MOST_READ = 200  # beacons of folders that are gone stay behind
 
 
 class JobState(StrEnum):
@@ -39,3 +52,58 @@ class JobGlance:
     def acceptance_ratio(self) -> float | None:
         tested = self.num_evaluated_tokens
         return self.num_accepted_tokens / tested if tested else None
+
+    @property
+    def at_rest(self) -> JobGlance:
+        """Nothing of it goes on."""
+        return replace(self, tokens_per_s=0.0, eta_s=None)
+
+
+def all_jobs(
+    beacons_dir: Path, *, most: int = MOST_SHOWN, here: Process | None = None
+) -> tuple[JobGlance, ...]:
+    """Newest first; where there are too many, those that run before others.
+
+    `here`: the process that looks. A folder that is gone is no job.
+    """
+    here = here or Process.current()
+    found = (look_at(path, here) for path in _newest(beacons_dir))
+    jobs = sorted((job for job in found if job), key=_rank, reverse=True)[:most]
+    return tuple(sorted(jobs, key=lambda job: job.began_s, reverse=True))
+
+
+def look_at(beacon: Path, here: Process) -> JobGlance | None:
+    """The job of one beacon; None where it can't be read, or its folder is gone."""
+    try:
+        told = json.loads(beacon.read_bytes())
+        if told["version"] != BEACON_VERSION or not Path(told["job"]["job_dir"]).is_dir():
+            return None
+        job = JobGlance(**{**told["job"], "state": JobState(told["job"]["state"])})
+        process = Process.from_tags(told["process"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    is_left = job.state is JobState.RUNNING and process is not None and process.is_gone(here)
+    return _shown(replace(job.at_rest, state=JobState.STOPPED) if is_left else job)
+
+
+def _newest(beacons_dir: Path) -> list[Path]:
+    dated = sorted(_dated(beacons_dir), key=lambda each: each[0], reverse=True)
+    return [path for _, path in dated[:MOST_READ]]
+
+
+def _dated(beacons_dir: Path) -> Iterator[tuple[float, Path]]:
+    for path in beacons_dir.glob("*.json"):
+        try:
+            yield path.stat().st_mtime, path
+        except OSError:  # taken away just now
+            continue
+
+
+def _rank(job: JobGlance) -> tuple[bool, float]:
+    return job.state is JobState.RUNNING, job.began_s
+
+
+def _shown(job: JobGlance) -> JobGlance:
+    """A folder's name may be no text: bytes of another encoding can't be sent on."""
+    name, job_dir = (text.encode(errors="replace").decode() for text in (job.name, job.job_dir))
+    return replace(job, name=name, job_dir=job_dir)

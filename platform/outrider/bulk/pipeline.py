@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing as closing_iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,8 +12,9 @@ from typing import Any
 from rich.console import Console
 
 from outrider.bulk.assemble import Assembled, assemble
+from outrider.bulk.beacon import Beacon, job_of
 from outrider.bulk.book import Book, polled
-from outrider.bulk.folder import JobFolder, Task, open_job, settle
+from outrider.bulk.folder import JobFolder, Task, num_settled, open_job, settle
 from outrider.bulk.index import Index, build_index
 from outrider.bulk.limits import check_settings
 from outrider.bulk.live import read_tally
@@ -45,8 +46,11 @@ def run_job(
     tracker: Tracker | None = None,
     clock: Clock | None = None,
     console: Console | None = None,
+    beacons_dir: Path | None = None,
 ) -> Report:
     """Do the whole job, or what is left of it, and return its report.
+
+    `beacons_dir`: where it says that it is there, for the operator's console (`glance`).
 
     Raises UserError (exit 2) and Fault (exit 1) with one line; KeyboardInterrupt (130) and
     `config.interruption.Terminated` (143) after the run was closed as KILLED. In every case what
@@ -61,6 +65,7 @@ def run_job(
         tracker or NoTracker(),
         clock or SystemClock(),
         console or Console(stderr=True),
+        beacons_dir,
     )
     with terminate_as_exception(), driver.folder.locked():
         return driver.run()
@@ -75,6 +80,7 @@ class _Driver:
     tracker: Tracker
     clock: Clock
     console: Console
+    beacons_dir: Path | None
 
     def run(self) -> Report:
         began = self.clock.monotonic()
@@ -99,9 +105,11 @@ class _Driver:
         with closing(self._start_run(manifest)) as run, self._timed(manifest, session, began):
             session.run_id = run.run_id
             manifest.save()
-            if tasks:
-                self._decode(manifest, index, tasks, run)
-            return self._finish(manifest, session, began, run)
+            job = job_of(self.folder.root, manifest, session)
+            with Beacon(self.beacons_dir, job, self.clock) as beacon:
+                if tasks:
+                    self._decode(manifest, index, tasks, run, beacon)
+                return self._finish(manifest, session, began, run, beacon)
 
     def _is_whole(self) -> bool:
         outputs = [self.folder.output, self.folder.errors, self.folder.report]
@@ -153,7 +161,9 @@ class _Driver:
             session.duration_s = self.clock.monotonic() - began
             manifest.save()
 
-    def _decode(self, manifest: Manifest, index: Index, tasks: list[Task], run: Run) -> None:
+    def _decode(
+        self, manifest: Manifest, index: Index, tasks: list[Task], run: Run, beacon: Beacon
+    ) -> None:
         from outrider.bulk.ray_stream import bulk_session, stream_records  # Ray takes a second
 
         order = WorkOrder(
@@ -165,7 +175,7 @@ class _Driver:
             make_engine=self.make_engine,
         )
         book = Book(manifest, self.clock, run, self.job.tracking.window_s)
-        pace = Pace(index.num_rows, _num_settled(manifest, tasks), self.clock.monotonic())
+        pace = Pace(index.num_rows, num_settled(manifest, tasks), self.clock.monotonic())
         log = self.folder.scratch / "ray.log"
         with ProgressView(self.console, self.clock) as view, bulk_session(self.job.bulk, log):
             view.say(f"{len(tasks)} of {index.num_shards} shards to do; loading the model ...")
@@ -177,12 +187,19 @@ class _Driver:
                         book.enter(record)
                     book.window(tally)
                     num_recorded = manifest.num_done + manifest.num_failed
-                    view.show(pace.glance(tally, num_recorded, self.clock.monotonic()))
-            book.window(read_tally(self.folder.live), last=True)
+                    glance = pace.glance(tally, num_recorded, self.clock.monotonic())
+                    view.show(glance)
+                    beacon.progress(glance, tally, manifest.num_failed)
+            tally = read_tally(self.folder.live)
+            book.window(tally, last=True)
+            beacon.progress(glance, tally, manifest.num_failed)
         manifest.save()
 
-    def _finish(self, manifest: Manifest, session: Session, began: float, run: Run) -> Report:
+    def _finish(
+        self, manifest: Manifest, session: Session, began: float, run: Run, beacon: Beacon
+    ) -> Report:
         made = assemble(self.folder, manifest, parquet=self.job.bulk.parquet)
+        beacon.count(made.num_done, made.num_failed)
         session.duration_s = self.clock.monotonic() - began
         report = self._report(manifest, made, run)
         report.save(self.folder.report)
@@ -223,13 +240,3 @@ def _plain_mapping(value: Mapping[str, Any]) -> dict[str, Any]:
     found = plain(value)
     assert isinstance(found, dict)
     return found
-
-
-def _num_settled(manifest: Manifest, tasks: Sequence[Task]) -> int:
-    """Rows in parts that this run leaves alone."""
-    open_shards = {task.shard for task in tasks}
-    return sum(
-        state.num_done + state.num_failed
-        for shard, state in manifest.shards.items()
-        if shard not in open_shards
-    )

@@ -20,7 +20,7 @@ from outrider.models import default_cache_dir
 from outrider.recipe import EngineRecipe, with_threads
 from outrider.tracking.provenance import collect
 from outrider.wiring.parts import as_registered, fetch
-from outrider.wiring.stores import REPOSITORY, tracker
+from outrider.wiring.stores import BEACONS, REPOSITORY, tracker
 
 
 def bulk(settings: BulkJob, words: Sequence[str] = ()) -> int:
@@ -40,6 +40,7 @@ def bulk(settings: BulkJob, words: Sequence[str] = ()) -> int:
         release=release,
         tracker=tracker(settings.tracking),
         console=notices,
+        beacons_dir=BEACONS,
     )
     show_report(report, screen)
     return 0

@@ -15,6 +15,7 @@ from outrider.tracking.tracker import NoTracker, Tracker
 
 REPOSITORY = SHIPPED.parent
 RUNS = REPOSITORY / "runs"
+BEACONS = RUNS / "jobs"  # where bulk jobs say that they are there
 
 
 def tracker(settings: TrackingSettings) -> Tracker:
