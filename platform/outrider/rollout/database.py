@@ -29,7 +29,9 @@ class Database:
     """
 
     def __init__(self, url: str, *, visit_s: float | None = None) -> None:
-        """`visit_s`: it is only visited: nothing is made, and nobody waited for any longer."""
+        """`visit_s`: it is visited as others made it, if they did (`is_there`), and nobody is
+        waited for much longer.
+        """
         self._path = database_path(url)
         self._engine, self._name = _opened(url, visit_s)
         if visit_s is None:
@@ -50,6 +52,7 @@ class Database:
             return set(metadata.tables) <= set(inspect(self._engine).get_table_names())
 
     def close(self) -> None:
+        """No connection stays; the next transaction makes one."""
         self._engine.dispose()
 
     def _make(self, url: str) -> None:
@@ -71,19 +74,6 @@ class Database:
             raise
         except SQLAlchemyError as error:
             raise Fault(f"the database of rollouts, {self._name}: {_reason(error)}") from error
-
-
-@contextmanager
-def visited(url: str, wait_s: float) -> Iterator[Database | None]:
-    """The database as others made it, for a moment; None where nobody did so far.
-
-    Raises as `Database`; `Fault` also where nobody answers within about `wait_s`.
-    """
-    database = Database(url, visit_s=wait_s)
-    try:
-        yield database if database.is_there else None
-    finally:
-        database.close()
 
 
 def _opened(url: str, visit_s: float | None) -> tuple[Engine, str]:

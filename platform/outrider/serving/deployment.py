@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -24,7 +25,7 @@ from outrider.core import Fault, UserError
 from outrider.serving.applications import QUIET, messages_of
 from outrider.serving.gateway import GATEWAY
 from outrider.serving.guard import Transition
-from outrider.serving.kept import forget_all, kept_plan, kept_releases
+from outrider.serving.kept import forget_all, keep_run, kept_plan, kept_releases
 from outrider.serving.messages import ReplicaStats
 from outrider.serving.ray_kept import RayKept
 from outrider.serving.ready import reason_in
@@ -91,6 +92,12 @@ def wait_for_answer(url: str) -> None:
         if time.monotonic() > until:
             raise Fault(f"no answer at {url} within {ANSWER_WAIT_S:g} s")
         time.sleep(LOOK_S)
+
+
+def keep_run_id(run_id: str) -> None:
+    """For the gateway, which shows where the run is. A link is worth no server."""
+    with suppress(Fault):
+        keep_run(RayKept(), run_id)
 
 
 def release_names(first: str) -> list[str]:

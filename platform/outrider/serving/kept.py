@@ -10,7 +10,7 @@ from outrider.config.typed import typed
 from outrider.serving.messages import Control
 from outrider.serving.split import Plan
 
-PLAN, RELEASE, CONTROL, OWNER = "plan", "release/", "control/", "owner"
+PLAN, RELEASE, CONTROL, OWNER, RUN = "plan", "release/", "control/", "owner", "run"
 
 
 class Kept(Protocol):
@@ -72,6 +72,11 @@ def kept_control(kept: Kept, release: str) -> Control:
     return Control() if found is None else typed(Control, found)
 
 
+def kept_run(kept: Kept) -> str:
+    """MLflow's id of the server's run; empty where there is none, or not yet."""
+    return str((kept.read(RUN) or {}).get("run_id", ""))
+
+
 def keep_plan(kept: Kept, plan: Plan) -> None:
     kept.write(PLAN, asdict(plan))
 
@@ -82,6 +87,10 @@ def keep_release(kept: Kept, name: str, card: Card) -> None:
 
 def keep_control(kept: Kept, release: str, control: Control) -> None:
     kept.write(CONTROL + release, asdict(control))
+
+
+def keep_run(kept: Kept, run_id: str) -> None:
+    kept.write(RUN, {"run_id": run_id})
 
 
 def forget_release(kept: Kept, name: str) -> None:
