@@ -47,6 +47,13 @@ def test_what_a_wrong_configuration_needs_is_light() -> None:
     assert not imported_by(list(LIGHT)) & heavy
 
 
+def test_whoever_drives_a_job_loads_no_engine() -> None:
+    """Models are loaded where tokens are made: in workers, replicas and contenders."""
+    drivers = [f"outrider.wiring.{name}" for name in ("bulk_job", "rollouts", "search", "server")]
+    gateway = ["outrider.entry", "outrider.serving.gateway", "outrider.trial.arena"]
+    assert not imported_by([*drivers, *gateway]) & {"torch", "transformers", "openvino", "mlflow"}
+
+
 def test_what_is_exported_exists() -> None:
     import importlib
 

@@ -1,27 +1,28 @@
-"""How an engine is built, in whatever process is to have it."""
+"""How an engine is built, in whatever process is to have it.
+
+The engine is imported by whoever builds one: a job's driver holds a recipe and never decodes.
+"""
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from outrider.bulk.ports import ChatTokenizer, Decoder
-from outrider.bulk.trace import RoundTrace, TracedDecoder, trace_name
 from outrider.config.schema import DraftSettings, EngineSettings, ModelSettings
 from outrider.core import SystemClock
-from outrider.engine.cost import CostModel
-from outrider.engine.drafters import SafeDrafter
-from outrider.engine.drafters.factory import open_drafter
-from outrider.engine.engine import Engine
-from outrider.engine.language_model import LanguageModel
-from outrider.engine.llguidance_matcher import LlguidanceCompiler
-from outrider.engine.runner import Runner
-from outrider.engine.runtimes import open_model
-from outrider.engine.speculation import SpeculationPolicy
 from outrider.models import HfTokenizer, resolve, same_vocabulary
 from outrider.models.cache import Notice
 from outrider.tracking.provenance import hardware
+
+if TYPE_CHECKING:
+    from outrider.bulk.trace import RoundTrace
+    from outrider.engine.drafters import SafeDrafter
+    from outrider.engine.language_model import LanguageModel
+    from outrider.engine.runner import Runner
+    from outrider.engine.speculation import SpeculationPolicy
 
 _LOG = logging.getLogger(__name__)
 
@@ -40,6 +41,8 @@ class EngineRecipe:
         """For bulk jobs, with a trace where one is asked for."""
         if self.trace_dir is None:
             return self.live()
+        from outrider.bulk.trace import RoundTrace, TracedDecoder, trace_name
+
         trace = RoundTrace(self.trace_dir, name=trace_name())
         runner, tokenizer = self._open(trace)
         return TracedDecoder(runner, trace), tokenizer
@@ -52,6 +55,10 @@ class EngineRecipe:
         return self.live()[0]
 
     def _open(self, trace: RoundTrace | None) -> tuple[Runner, HfTokenizer]:
+        from outrider.engine.engine import Engine
+        from outrider.engine.llguidance_matcher import LlguidanceCompiler
+        from outrider.engine.runner import Runner
+
         target, tokenizer = open_language_model(self.model, self.cache_dir, _LOG.info)
         drafter, policy = self._drafting(target, tokenizer)
         constraints = LlguidanceCompiler(
@@ -69,6 +76,10 @@ class EngineRecipe:
         self, target: LanguageModel, tokenizer: HfTokenizer
     ) -> tuple[SafeDrafter, SpeculationPolicy]:
         """The drafter and the policy that governs it."""
+        from outrider.engine.cost import CostModel
+        from outrider.engine.drafters.factory import open_drafter
+        from outrider.engine.speculation import SpeculationPolicy
+
         model, identity = None, {f"target.{key}": name for key, name in target.identity.items()}
         if self.draft.model is not None:
             model, theirs = open_language_model(self.draft.model, self.cache_dir, _LOG.info)
@@ -94,6 +105,8 @@ def open_language_model(
     settings: ModelSettings, cache_dir: Path, notice: Notice
 ) -> tuple[LanguageModel, HfTokenizer]:
     """Fetch, convert and load what `settings.source` names."""
+    from outrider.engine.runtimes import open_model
+
     files = resolve(settings.source, cache_dir=cache_dir, notice=notice)
     model = open_model(
         files.folder, settings, digest=files.weights_digest, cache_dir=cache_dir, notice=notice

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from outrider.core import Clock, Completion, Fault, FinishReason, Request, Update, UserError
-from outrider.engine.runner import Runner
 from outrider.trial.failure import Failure
+
+if TYPE_CHECKING:  # torch
+    from outrider.engine.runner import Runner
 
 POLL_S = 0.5  # between looks at what is overdue
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from outrider.bulk.ports import ChatTokenizer
 from outrider.core import Rule
-from outrider.engine.runner import Runner
 from outrider.tracking.release import Release
 
-OpenEngine = Callable[[], tuple[Runner, ChatTokenizer]]
+if TYPE_CHECKING:  # torch: not for who only names contenders
+    from outrider.engine.runner import Runner
+
+OpenEngine = Callable[[], tuple["Runner", ChatTokenizer]]
 """Opens the engine in the process that calls it. Picklable."""
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from outrider.bulk.ports import ChatTokenizer
 from outrider.core import Clock, Fault, Request, SystemClock, UserError
 from outrider.engine.margin import rivals_margin, top2_margin
-from outrider.engine.runner import Runner
 from outrider.trial.case import Case
 from outrider.trial.closed_loop import ClosedLoop, Seen
 from outrider.trial.contender import Contender
@@ -19,6 +19,9 @@ from outrider.trial.plan import Batch
 from outrider.trial.side import Lost, Rivals
 from outrider.trial.tally import Labels, answered, labels, turn_of, unanswered
 from outrider.trial.usage import UsageMeter
+
+if TYPE_CHECKING:  # torch: not for the driver, whose actors hold workers
+    from outrider.engine.runner import Runner
 
 
 @dataclass(kw_only=True)
