@@ -222,7 +222,7 @@ def _rollout(now_s: float) -> Outlook:
 def findings() -> Iterator[Finding]:
     told = [  # figure, verdict, bound, estimate, low, high
         ("tokens_per_s", Verdict.PASS, 0.95, 1.18, 1.07, 1.31),
-        ("acceptance_ratio", Verdict.PASS, 0.8, 0.93, 0.88, 0.99),
+        ("draft_acceptance_ratio", Verdict.PASS, 0.8, 0.93, 0.88, 0.99),
         ("first_token_s", Verdict.PASS, 1.25, 1.02, 0.91, 1.16),
         ("inter_token_s", Verdict.INCONCLUSIVE, 1.1, 1.04, 0.93, 1.21),
         ("failure_ratio", Verdict.PASS, 0.02, 0.001, -0.006, 0.011),
