@@ -158,6 +158,9 @@ def check_counters(done: Completion) -> None:
     assert counters.emitted == len(done.token_ids)
     assert sum(counters.position_attempts) == counters.evaluated
     assert sum(counters.position_accepts) == counters.accepted
+    assert sum(counters.rounds_by_length) == counters.num_rounds
+    lengths = enumerate(counters.rounds_by_length)
+    assert sum(length * rounds for length, rounds in lengths) == counters.drafted
     assert counters.num_cached_tokens < done.num_prompt_tokens
 
 

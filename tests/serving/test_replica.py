@@ -354,10 +354,18 @@ def test_what_a_replica_tells_of_itself() -> None:
             told = await replica.stats("main")
             assert (told.release, told.replica, told.num_running) == ("main", "r0", 1)
             assert told.counters.emitted > 0
+            assert told.breaker_phase == "closed"
+            assert told.breaker_sentence == "Speculation is allowed."
+            assert (told.num_open_rows, told.max_waiting) == (0, ServingSettings.max_queue)
+            assert told.drafts.rounds_s > 0.0
             assert sum(each.drafted for each in told.by_drafter.values()) == told.counters.drafted
             scaling = replica.autoscaling_stats()
             assert 3000 < scaling["queued_tokens"] <= 4001
             assert 0 < scaling["free_blocks_ratio"] < 1
             await stream.aclose()
+            await asyncio.to_thread(replica.close)
+            silent = await replica.stats("main")  # its decode thread has ended
+            assert (silent.breaker_phase, silent.has_counted) == ("", False)
+            assert silent.drafts.rounds_s >= told.drafts.rounds_s  # and what it did stays told
 
     asyncio.run(story())

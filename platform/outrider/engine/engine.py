@@ -226,6 +226,7 @@ class Engine:
         return {
             "num_rounds": self._ledger.num_rounds,
             "num_running": len(self._scheduler.running),
+            "num_open_rows": sum(row.speculation.has_opened for row in self._rows.values()),
             "num_waiting": len(self._scheduler.waiting),
             "num_free_blocks": self._pool.num_free,
             "num_blocks": self._pool.num_blocks,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from outrider.core import Counters, add_by_position
+from outrider.core import Counters, add_by_position, count_at
 from outrider.engine.draft_sums import NOTHING_DRAFTED, DraftSums
 from outrider.engine.round import Turn
 from outrider.engine.row import Row
@@ -62,6 +62,7 @@ def _count_drafted(counters: Counters, turn: Turn) -> None:
     counters.evaluated += outcome.evaluated
     counters.accepted += outcome.accepted
     counters.num_caught_up += turn.proposal.num_caught_up
+    count_at(counters.rounds_by_length, drafted)
     add = [1] * outcome.evaluated
     add_by_position(counters.position_attempts, add)
     add_by_position(counters.position_accepts, add[: outcome.accepted])

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from outrider.engine.acceptance import RowAcceptance, describe_row
-from outrider.engine.breaker import CLOSED, BreakerState
+from outrider.engine.breaker import CLOSED, BreakerState, Phase
 from outrider.engine.drafters import NO_OFFER, Offer
 
 
@@ -17,6 +17,11 @@ class RowState:
     row_id: int
     acceptance: RowAcceptance = field(default_factory=dict)
     breaker: BreakerState = CLOSED
+
+    @property
+    def has_opened(self) -> bool:
+        """Whether its own breaker is not closed."""
+        return self.breaker.phase is not Phase.CLOSED
 
     def to_dict(self) -> dict[str, object]:
         return {

@@ -53,7 +53,7 @@ class SpeculationPolicy:
         self.cost = cost
         self.breaker = CLOSED  # the engine's; each row has its own
         self.num_rounds = 0
-        self.drafts = NOTHING_DRAFTED  # blocks whose goodput was measured, and that
+        self.drafts = NOTHING_DRAFTED  # all but tokens: what came of them is counted elsewhere
         self.probe_share: float | None = None  # of the rows, while only they draft
         self._length = length
         self._breaker_settings = breaker
@@ -102,6 +102,7 @@ class SpeculationPolicy:
         """Learn from a round that ran: one outcome per decoding row, in any order."""
         self.num_rounds += 1
         pace = self._pace(outcomes, cost)
+        self.drafts += pace.sums(cost.seconds, outcomes)
         for outcome in outcomes:
             self._learn_row(outcome, pace)
         self._advance_engine(outcomes, pace)
@@ -197,6 +198,7 @@ class SpeculationPolicy:
             plain_s=self.cost.predict(num_rows, self._sizes.rounded(num_rows)),
             extra_s=max(predicted_s - base_s, 0.0),
             slowness=cost.seconds / predicted_s if cost.seconds > 0.0 else 1.0,
+            was_unprepared=cost.was_unprepared,
         )
 
     def _learn_row(self, outcome: RowOutcome, pace: Pace) -> None:

@@ -115,6 +115,7 @@ class Replica:
                 told = await asyncio.to_thread(self._decoder.stats)
         except (TimeoutError, Fault):  # it stands still or is dead: its health check says so
             told = {}
+        breaker = told.get("policy", {}).get("breaker", {})
         return ReplicaStats(
             release=release,
             replica=self.name,
@@ -126,7 +127,12 @@ class Replica:
             queued_tokens=load.queued_tokens,
             num_free_blocks=load.num_free_blocks,
             num_blocks=load.num_blocks,
+            max_waiting=self._settings.max_queue,
+            num_open_rows=told.get("num_open_rows", 0),
+            breaker_phase=breaker.get("phase", ""),
+            breaker_sentence=breaker.get("sentence", ""),
             num_rounds=load.num_rounds,
+            drafts=load.drafts,
             counters=_counters(told.get("counters", {})),
             by_drafter={name: _counters(each) for name, each in told.get("by_drafter", {}).items()},
         )

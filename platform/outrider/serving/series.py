@@ -58,6 +58,6 @@ class Series:
 
 
 def _since(now: Counters, before: Counters) -> Counters:
-    """What was counted in between; positions are left out: they are no series."""
-    numbers = (name for name in now.__slots__ if not name.startswith("position_"))
+    """What was counted in between; lists are left out: they are no series."""
+    numbers = (name for name in now.__slots__ if not isinstance(getattr(now, name), list))
     return Counters(**{name: getattr(now, name) - getattr(before, name) for name in numbers})

@@ -45,3 +45,4 @@ class ScriptedPolicy(SpeculationPolicy):
         self._round += 1
         self.outcomes.append(list(outcomes))
         self.costs.append(cost)
+        self.drafts += self._pace(outcomes, cost).sums(cost.seconds, outcomes)
