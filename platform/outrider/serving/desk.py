@@ -28,7 +28,9 @@ from outrider.serving.messages import (
 )
 from outrider.serving.refusals import BUSY, CUT, LEAVING, LOST, failed
 from outrider.serving.retry import Patience
+from outrider.serving.shares import Shares
 from outrider.serving.split import Arm, Choice, Plan, choose
+from outrider.serving.trials import Trials
 
 _LOG = logging.getLogger(__name__)
 
@@ -57,8 +59,10 @@ class Desk:
         """`most_calls` under way at once; one more is refused. `deadline_s` of one call."""
         self.releases = dict(releases)
         self.book = Book()
+        self.shares = Shares(plan)
+        self.trials = Trials()
         self._exposure = Exposure()
-        self._most_calls = most_calls
+        self.most_calls = most_calls
         self._deadline_s = deadline_s
         self._clock = clock or SystemClock()
         self.num_calls = 0  # under way
@@ -73,9 +77,12 @@ class Desk:
     def put(self, plan: Plan) -> None:
         """From the next call on. Another candidate begins a book of its own."""
         before, self._plan = self._plan, plan
+        self.shares.put(plan)
         if plan.candidate is None:
             self.book.close()
-        elif not self.book.epoch or _tried(plan) != _tried(before):
+            return
+        self.trials.begin(plan.candidate)
+        if not self.book.epoch or _tried(plan) != _tried(before):
             self.book.begin()
             self._exposure = Exposure()
 
@@ -84,22 +91,24 @@ class Desk:
         self.is_leaving = True
         return self.num_calls
 
+    def drop_shadow(self, release: str) -> None:
+        """There was no room for one."""
+        self.book.num_shadows_dropped += 1
+        self.trials.drop(release)
+
     @property
     def has_room_to_spare(self) -> bool:
         """Whether there is place for calls that nobody waits for."""
-        return not self.is_leaving and self.num_calls <= self._most_calls // 2
+        return not self.is_leaving and self.num_calls <= self.most_calls // 2
 
     def trip(self, call: Call, *, session: str = "", forced: Arm | None = None) -> Trip:
         """`forced`: the arm that the sender asks for.
 
         A session stays in its arm, else a user, else a prompt, whoever sends it.
         """
-        if self._plan.candidate is None:
-            return Trip(choose(self._plan, "", forced))
-        choice = choose(self._plan, session or call.user or _prompt(call), forced)
-        if choice.arm is Arm.CANDIDATE and not self._is_within_limit():
-            self.book.num_over_limit += 1
-            choice = self._stable()
+        choice = self._choice(call, session, forced)
+        if forced is None:
+            self.shares.count(choice)
         return Trip(choice, epoch="" if choice.is_forced else self.book.epoch)
 
     async def events(self, call: Call, trip: Trip) -> AsyncGenerator[Events]:
@@ -110,7 +119,7 @@ class Desk:
         if self.is_leaving:
             yield (LEAVING,)
             return
-        if self.num_calls >= self._most_calls:
+        if self.num_calls >= self.most_calls:
             yield (BUSY,)
             return
         self.num_calls += 1
@@ -151,6 +160,16 @@ class Desk:
                     return
             await asyncio.sleep(wait_s)
             trip.num_retries += 1
+
+    def _choice(self, call: Call, session: str, forced: Arm | None) -> Choice:
+        if self._plan.candidate is None:
+            return choose(self._plan, "", forced)
+        choice = choose(self._plan, session or call.user or _prompt(call), forced)
+        if choice.arm is not Arm.CANDIDATE or self._is_within_limit():
+            return choice
+        self.book.num_over_limit += 1
+        self.trials.limit(choice.release)
+        return self._stable()
 
     def _release(self, trip: Trip) -> Release:
         """Stable where the chosen one was taken back in between."""

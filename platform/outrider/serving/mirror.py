@@ -49,6 +49,7 @@ class _Task:
     call: Call  # as it was sent
     request_id: str
     plan: Plan
+    name: str  # of the release, in the plan
     release: Release
     epoch: str
     is_comparable: bool
@@ -82,12 +83,12 @@ class Shadow(NoShadow):
         call = replace(what.call, call_id=f"{what.call.call_id}-shadow", yields=True)
         if what.is_comparable:
             call = with_rivals(call)
-        choice = Choice(what.release.name, Arm.CANDIDATE)
+        choice = Choice(what.name, Arm.CANDIDATE)
         account = Account(call, Trip(choice), what.request_id, with_text=False)
         refusal = await self._decode(call, account, mirrored)
         self._decoded()
         if refusal is not None and refusal.status == BUSY.status:
-            self._desk.book.num_shadows_dropped += 1
+            self._desk.drop_shadow(what.name)
             return
         if refusal is not None and refusal.status < FIRST_SERVER_STATUS:
             account.see((failed(refusal.message, "refused"),))  # what stable served
@@ -95,7 +96,9 @@ class Shadow(NoShadow):
         await self._has_ended.wait()
         if sample is not None:
             self._desk.book.add(sample, what.epoch)
-        self._desk.book.add(self._compare(mirrored), what.epoch)
+        comparison = self._compare(mirrored)
+        self._desk.trials.compare(what.name, comparison.likeness)
+        self._desk.book.add(comparison, what.epoch)
 
     def _decoded(self) -> None:
         if self._is_decoding:
@@ -118,7 +121,7 @@ class Shadow(NoShadow):
         except ReplicaLostError:
             told = LOST
         except Exception as error:  # noqa: BLE001 - whatever it is, users do not hear of it
-            _LOG.exception("a mirrored call to release %s failed", self._what.release.name)
+            _LOG.exception("a mirrored call to release %s failed", self._what.name)
             told = failed(type(error).__name__, code="gateway")
         account.see((told,))
         mirrored.see((told,))
@@ -164,7 +167,7 @@ class Mirror:
             return NO_SHADOW
         is_full = self.num_in_flight >= plan.shadow_in_flight
         if is_full or not self._desk.has_room_to_spare:
-            self._desk.book.num_shadows_dropped += 1
+            self._desk.drop_shadow(name)
             return NO_SHADOW
         self.num_in_flight += 1
         are_coupled = self._are_coupled(trip.choice.release, name)
@@ -172,6 +175,7 @@ class Mirror:
             call=call,
             request_id=request_id,
             plan=plan,
+            name=name,
             release=self._desk.releases[name],
             epoch=trip.epoch,
             is_comparable=is_comparable(call, are_coupled=are_coupled),

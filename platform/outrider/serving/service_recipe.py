@@ -10,6 +10,7 @@ from outrider.core import SamplingParams
 from outrider.serving.addition import MakeAddition
 from outrider.serving.api import Service
 from outrider.serving.fleet import Fleet
+from outrider.serving.gateway_metrics import GatewayMetrics
 from outrider.serving.guard_metrics import GuardMetrics
 from outrider.serving.keys import Keys
 from outrider.serving.metrics_page import MetricsPage
@@ -32,7 +33,9 @@ class ServiceRecipe:
     def __call__(self, fleet: Fleet) -> Service:
         watch = Watch(lambda: fleet.desk.releases, self.settings)
         additions = tuple(make() for make in self.additions)
-        page = MetricsPage(self.model, (GuardMetrics(watch.told), *additions))
+        page = MetricsPage(
+            self.model, (GuardMetrics(watch.told), GatewayMetrics(fleet.desk), *additions)
+        )
         log = self._request_log()
 
         def ended(entry: RequestEntry) -> None:
