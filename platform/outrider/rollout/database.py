@@ -32,8 +32,8 @@ class Database:
         """`visit_s`: it is visited as others made it, if they did (`is_there`), and nobody is
         waited for much longer.
         """
-        self._path = database_path(url)
         self._engine, self._name = _opened(url, visit_s)
+        self._path = _file(make_url(url))
         if visit_s is None:
             self._make(url)
 
@@ -81,9 +81,9 @@ def _opened(url: str, visit_s: float | None) -> tuple[Engine, str]:
     try:
         where = make_url(url)
         if where.get_backend_name() == "sqlite":
-            path = _checked_path(url)
+            _check_file(url)
             busy_s = BUSY_S if visit_s is None else visit_s
-            where = where if visit_s is None else _existing(where, path)
+            where = where if visit_s is None else _existing(where)
             return create_engine(where, connect_args={"timeout": busy_s}), url
         limits = _limits(where, visit_s)
         # Asked before use: a server may have been away in between.
@@ -92,10 +92,15 @@ def _opened(url: str, visit_s: float | None) -> tuple[Engine, str]:
         raise UserError(f"{KEY} is no address of a database: give {FORMS}") from None
 
 
-def _existing(where: URL, path: Path) -> URL:
+def _file(where: URL) -> Path | None:
+    """As SQLAlchemy understands it: what it opens."""
+    return Path(where.database or "") if where.get_backend_name() == "sqlite" else None
+
+
+def _existing(where: URL) -> URL:
     """A file that is gone since it was looked for is not made again."""
     query = {**where.query, "mode": "rw", "uri": "true"}
-    return where.set(database=f"file:{quote(str(path))}", query=query)
+    return where.set(database=f"file:{quote(where.database or '')}", query=query)
 
 
 def _limits(where: URL, visit_s: float | None) -> dict[str, int]:
@@ -104,11 +109,10 @@ def _limits(where: URL, visit_s: float | None) -> dict[str, int]:
     return {} if visit_s is None or not is_libpq else {"connect_timeout": round(visit_s)}
 
 
-def _checked_path(url: str) -> Path:
+def _check_file(url: str) -> None:
     path = database_path(url) or Path()
     if not path.is_absolute() or path.is_dir():
         raise UserError(f"{KEY}={url!r} names no file by its absolute path: give {FORMS}")
-    return path
 
 
 def _make_folder(path: Path, url: str) -> None:
