@@ -1,7 +1,7 @@
-"""Makes `http_site`, `scene` and `stage` importable."""
+"""Makes `http_site`, `rollout_stand`, `scene` and `stage` importable."""
 
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path += [str(HERE), str(HERE.parent / "serving")]
+sys.path += [str(HERE), str(HERE.parent / "serving"), str(HERE.parent / "rollout")]

@@ -87,9 +87,9 @@ class StoredRollouts:
 def _check(verb: Verb, status: Status) -> None:
     can = list(verbs(status))
     if verb not in can:
-        phase = status.phase.value.replace("_", " ")
+        held = "paused in " if status.is_paused else ""
         raise UserError(
-            f"{verb}: not now, the rollout of {status.candidate.name} is {phase}; "
+            f"{verb}: not now, the rollout of {status.candidate.name} is {held}{status.phase}; "
             f"it takes {', '.join(can)}"
         )
 
