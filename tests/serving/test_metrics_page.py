@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import httpx2 as httpx
+from http_site import Site
 from prometheus_client.parser import text_string_to_metric_families
 
+from outrider.config.schema import EngineSettings, SamplingSettings
 from outrider.core import Counters, Mode
+from outrider.engine.draft_sums import DraftSums
 from outrider.serving.guard_metrics import GuardMetrics
 from outrider.serving.messages import ReplicaStats
 from outrider.serving.metrics_page import MetricsPage
 from outrider.serving.request_entry import RequestEntry
+from outrider.serving.service_recipe import ServiceRecipe
+from outrider.serving.trials import NAMES
+from outrider.telemetry.meters import METERS
+
+CHAT = "/v1/chat/completions"
 
 STATS = ReplicaStats(
     release="main",
@@ -86,3 +95,69 @@ def test_where_the_guard_of_a_release_stands_is_shown() -> None:
     assert [found["outrider_guard_phase", f"{phase},main"] for phase in phases] == [0, 0, 1]
     moves = [found["outrider_guard_transitions_total", f"{phase},main"] for phase in phases]
     assert moves == [1, 3, 3]
+
+
+def test_what_an_engine_tells_of_rounds_positions_and_its_breaker_is_shown() -> None:
+    told = replace(
+        STATS,
+        breaker_phase="half_open",
+        num_open_rows=3,
+        max_waiting=64,
+        drafts=DraftSums(rounds_s=2.5, plain_rounds_s=4.0),
+        counters=Counters(
+            emitted=1,
+            position_attempts=[4, 3],
+            position_accepts=[3],
+            rounds_by_length=[5, 0, 2],
+        ),
+    )
+    found = samples(MetricsPage("m").render([told]))
+    assert found["outrider_rounds_s_total", "main,r0"] == 2.5
+    assert found["outrider_plain_rounds_s_total", "main,r0"] == 4.0
+    assert found["outrider_num_open_rows", "main,r0"] == 3
+    assert found["outrider_max_waiting", "main,r0"] == 64
+    lengths = [found["outrider_rounds_by_draft_length_total", f"{k},main,r0"] for k in range(3)]
+    assert lengths == [5, 0, 2]
+    assert found["outrider_position_evaluated_tokens_total", "1,main,r0"] == 3
+    assert found["outrider_position_accepted_tokens_total", "0,main,r0"] == 3
+    assert found["outrider_position_accepted_tokens_total", "1,main,r0"] == 0
+    phases = ("closed", "open", "half_open")
+    assert [found["outrider_breaker_phase", f"{phase},main,r0"] for phase in phases] == [0, 0, 1]
+
+
+def test_a_replica_that_has_done_nothing_counts_from_0_and_one_that_keeps_silent_does_not() -> None:
+    fresh = ReplicaStats(release="main", replica="r0", mode=Mode.PLAIN, breaker_phase="closed")
+    assert samples(MetricsPage("m").render([fresh]))["outrider_num_rounds_total", "main,r0"] == 0
+    silent = samples(MetricsPage("m").render([replace(fresh, breaker_phase="")]))
+    names = {name for name, _ in silent}
+    assert "outrider_num_waiting" in names
+    assert names.isdisjoint(
+        {"outrider_num_rounds_total", "outrider_breaker_phase", "outrider_num_open_rows"}
+    )
+
+
+def test_every_name_on_the_page_of_a_gateway_is_the_catalogues_with_its_meaning() -> None:
+    recipe = ServiceRecipe(
+        settings=replace(Site.settings, fallback=True),
+        engine=EngineSettings(),
+        sampling=SamplingSettings(max_tokens=40),
+        model="m",
+        created=1,
+    )
+    with Site(recipe=recipe) as site:
+        ask = {"messages": [{"role": "user", "content": "!"}]}
+        for stream in (False, True):
+            answer = httpx.post(site.url + CHAT, json={**ask, "stream": stream}, timeout=30)
+            assert answer.status_code == 200
+        page = httpx.get(site.url + "/metrics", timeout=30).text
+    families = list(text_string_to_metric_families(page))
+    assert len({family.name for family in families}) == len(families)
+    ours = {family.name: family for family in families if family.name.startswith("outrider_")}
+    shown = {meter.shown: meter for meter in METERS.values()}
+    assert {name: family.documentation for name, family in ours.items()} == {
+        name: shown[name].help for name in ours
+    }
+    empty = {name for name, family in ours.items() if not family.samples}
+    trials = {f"outrider_{name}" for name in NAMES}  # nobody is tried
+    assert empty == trials | {"outrider_num_retries"}
+    assert sum(sample.value for sample in ours["outrider_num_routed"].samples) == 2

@@ -7,6 +7,7 @@ from operator import attrgetter
 
 from prometheus_client.metrics_core import Metric
 
+from outrider.core import Counters
 from outrider.engine.breaker import Phase
 from outrider.serving.families import counter_of, gauge_of
 from outrider.serving.messages import ReplicaStats
@@ -24,10 +25,10 @@ GAUGES: dict[str, Meter] = {  # field of ReplicaStats: its figure
     "num_free_blocks": live.NUM_FREE_BLOCKS,
     "num_blocks": live.NUM_BLOCKS,
 }
-POSITIONS: tuple[tuple[Meter, str, str], ...] = (  # figure, its label, list of Counters
-    (live.ROUNDS_BY_DRAFT_LENGTH, "draft_length", "rounds_by_length"),
-    (live.POSITION_EVALUATED_TOKENS, "position", "position_attempts"),
-    (live.POSITION_ACCEPTED_TOKENS, "position", "position_accepts"),
+POSITIONS: tuple[tuple[Meter, str, Callable[[Counters], list[int]]], ...] = (
+    (live.ROUNDS_BY_DRAFT_LENGTH, "draft_length", lambda counters: counters.rounds_by_length),
+    (live.POSITION_EVALUATED_TOKENS, "position", lambda counters: counters.position_attempts),
+    (live.POSITION_ACCEPTED_TOKENS, "position", lambda counters: _accepted(counters)),
 )
 
 
@@ -50,8 +51,8 @@ class EngineMetrics:
         yield self._mode()
         yield self._breaker()
         yield from self._by_drafter()
-        for meter, label, name in POSITIONS:
-            yield self._by_position(meter, label, name)
+        for meter, label, of in POSITIONS:
+            yield self._by_position(meter, label, of)
 
     def _counter(self, meter: Meter, of: Callable[[ReplicaStats], float]) -> Metric:
         family = counter_of(meter, *WHERE)
@@ -87,12 +88,18 @@ class EngineMetrics:
                     family.add_metric([*_where(each), drafter], getattr(counters, name))
             yield family
 
-    def _by_position(self, meter: Meter, label: str, name: str) -> Metric:
+    def _by_position(self, meter: Meter, label: str, of: Callable[[Counters], list[int]]) -> Metric:
         family = counter_of(meter, *WHERE, label)
         for each in self._counted:
-            for position, count in enumerate(getattr(each.counters, name)):
+            for position, count in enumerate(of(each.counters)):
                 family.add_metric([*_where(each), str(position)], count)
         return family
+
+
+def _accepted(counters: Counters) -> list[int]:
+    """By position, as far as any was tested: none accepted is 0, not silence."""
+    accepts = counters.position_accepts
+    return accepts + [0] * (len(counters.position_attempts) - len(accepts))
 
 
 def _where(each: ReplicaStats) -> list[str]:

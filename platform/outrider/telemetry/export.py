@@ -17,21 +17,17 @@ from ray.util.metrics import Counter, Gauge
 
 from outrider.core import Counters
 from outrider.telemetry.growth import growth
-from outrider.telemetry.meters import METER_OF
+from outrider.telemetry.meters import BY_DRAFTER, METER_OF, METERS
 
 NOTHING = Counters()
 ALL = "all"  # key of the totals, whoever drafted
 TOTALS = {  # name: field of Counters, meaning
-    **{f"outrider_{meter.name}": (field, meter.help) for field, meter in METER_OF.items()},
+    **{meter.shown: (field, meter.help) for field, meter in METER_OF.items()},
     "vllm_spec_decode_num_drafts": ("num_draft_rounds", "As vLLM: drafts."),
     "vllm_spec_decode_num_draft_tokens": ("drafted", "As vLLM: drafted tokens."),
     "vllm_spec_decode_num_accepted_tokens": ("accepted", "As vLLM: accepted tokens."),
 }
-DRAFTER_FIELDS = ("drafted", "evaluated", "accepted", "num_draft_rounds")
-BY_DRAFTER = {
-    f"outrider_drafter_{METER_OF[field].name}": (field, f"{METER_OF[field].help} By drafter.")
-    for field in DRAFTER_FIELDS
-}
+DRAFTER_TOTALS = {meter.shown: (field, meter.help) for field, meter in BY_DRAFTER.items()}
 PER_POSITION = "vllm_spec_decode_num_accepted_tokens_per_pos"
 
 
@@ -41,7 +37,7 @@ class RayExporter:
     def __init__(self, release: str, replica: str = "") -> None:
         self._where = {"release": release, "replica": replica}
         self._totals = _counters(TOTALS, ("release", "mode"))
-        self._by_drafter = _counters(BY_DRAFTER, ("release", "mode", "drafter"))
+        self._by_drafter = _counters(DRAFTER_TOTALS, ("release", "mode", "drafter"))
         labels = ("release", "mode", "position")
         self._positions = Counter(PER_POSITION, "As vLLM: accepted, by position.", labels)
         self._gauges: dict[str, Gauge] = {}
@@ -50,7 +46,8 @@ class RayExporter:
     def export(
         self, mode: str, by_drafter: Mapping[str, Counters], load: Mapping[str, float]
     ) -> None:
-        """`by_drafter`: totals since the engine began, `ALL` among them; `load`: gauges.
+        """`by_drafter`: totals since the engine began, `ALL` among them; `load`: gauges, by
+        the catalogue's names.
 
         What was counted since the last call is put down to `mode`. Totals of nothing say nothing:
         so tells a replica whose decode thread does not answer, and it may yet answer.
@@ -65,7 +62,7 @@ class RayExporter:
                 _grow(self._totals, TOTALS, new, tags)
                 self._grow_positions(new.position_accepts, tags)
             else:
-                _grow(self._by_drafter, BY_DRAFTER, new, {**tags, "drafter": drafter})
+                _grow(self._by_drafter, DRAFTER_TOTALS, new, {**tags, "drafter": drafter})
         for name, value in load.items():
             self._gauge(name).set(value, tags=self._where)
 
@@ -76,7 +73,8 @@ class RayExporter:
 
     def _gauge(self, name: str) -> Gauge:
         if name not in self._gauges:
-            self._gauges[name] = Gauge(f"outrider_{name}", f"{name}, now.", tuple(self._where))
+            meter = METERS[name]
+            self._gauges[name] = Gauge(meter.shown, meter.help, tuple(self._where))
         return self._gauges[name]
 
 
