@@ -85,3 +85,14 @@ BULK_NUM_EVALUATED_TOKENS = Meter(
 BULK_NUM_ACCEPTED_TOKENS = Meter(
     "bulk_num_accepted_tokens", "tokens", "Drafted tokens that were accepted, in this run of a job."
 )
+
+# -- ratios that rules and dashboards derive, never on /metrics itself ----------------------------
+
+GOODPUT_RATIO = Meter(
+    "goodput_ratio", "1", "plain_rounds_s / rounds_s: above 1, drafting gives more than it costs."
+)
+REFUSAL_RATIO = Meter("refusal_ratio", "1", "Requests turned away with a 429 / requests.")
+QUEUE_RATIO = Meter("queue_ratio", "1", "Rows that wait / rows that may wait.")
+CALLS_RATIO = Meter("calls_ratio", "1", "Calls under way in the gateway / calls that may be.")
+KV_RATIO = Meter("kv_ratio", "1", "KV blocks in use / KV blocks.")
+SHARE_RATIO = Meter("share_ratio", "1", "An arm's requests / all requests, forced ones apart.")
