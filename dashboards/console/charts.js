@@ -14,7 +14,7 @@ const { Plot } = globalThis;
 const FRAME = { height: HEIGHT, marginLeft: 40, marginRight: 8, marginTop: 18, marginBottom: 26, style: { fontSize: "11px" } };
 
 const hours = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
-const overTime = (from_s, to_s) => ({ type: "time", domain: [date(from_s), date(to_s)], label: null, ticks: 5, tickFormat: (at) => hours.format(at) });
+const overTime = (width, from_s, to_s) => ({ type: "time", domain: [date(from_s), date(to_s)], label: null, ticks: Math.max(2, Math.floor(width / 90)), tickFormat: (at) => hours.format(at) });
 
 /**
  * Lines over time; null values are gaps.
@@ -26,7 +26,7 @@ export function lines({ width, from_s, to_s, series, label, tell }) {
   return Plot.plot({
     ...FRAME,
     width,
-    x: overTime(from_s, to_s),
+    x: overTime(width, from_s, to_s),
     y: { zero: true, nice: true, grid: true, ticks: 5, label },
     marks: [
       Plot.ruleY([0], { stroke: "var(--line)" }),
@@ -56,7 +56,7 @@ export function lengths({ width, from_s, to_s, cells, tell }) {
   return Plot.plot({
     ...FRAME,
     width,
-    x: overTime(from_s, to_s),
+    x: overTime(width, from_s, to_s),
     y: { domain: [-0.5, most + 0.5], ticks: whole(most), tickFormat: (length) => `${length}`, label: "↑ draft length", tickSize: 0 },
     opacity: { type: "identity" },
     marks: [

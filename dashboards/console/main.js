@@ -16,11 +16,13 @@ import { Jobs } from "./panel-jobs.js";
 import { Runs } from "./panel-runs.js";
 
 const root = document.getElementById("app");
+const SHOWN = "outrider.figures"; // the mark of when they were first on the page
 const feed = new Feed(show);
 
 function show(known) {
   document.title = titleOf(known);
   render(html`<${Page} known=${known} />`, root);
+  if (known.snapshot && !performance.getEntriesByName(SHOWN).length) performance.mark(SHOWN);
 }
 
 function titleOf({ snapshot, link }) {
@@ -51,8 +53,8 @@ function Panels({ known }) {
       <${Lengths} snapshot=${snapshot} history=${history} />
       <${Positions} snapshot=${snapshot} history=${history} />
       <${Releases} snapshot=${snapshot} />
-      <${Rollout} snapshot=${snapshot} order=${(...said) => feed.order(...said)} />
       <${Replicas} snapshot=${snapshot} />
+      <${Rollout} snapshot=${snapshot} order=${(...said) => feed.order(...said)} />
       <${Jobs} snapshot=${snapshot} />
       <${Runs} snapshot=${snapshot} />
     </div>`;

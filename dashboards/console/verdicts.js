@@ -19,11 +19,11 @@ const TITLES = {
 export function Verdicts({ findings }) {
   const groups = KINDS.map((kind) => [kind, findings.filter((one) => kindOf(one.figure) === kind)]);
   return html`
-    <div class="scroll" role="region" tabindex="0" aria-label="Verdict of each figure">
+    <div class="scroll" role="group" tabindex="0" aria-label="Verdict of each figure">
       <table class="verdicts stacked">
         <caption class="unseen">Verdict of each figure, with its interval and the bound that is allowed</caption>
         <thead><tr>
-          <th scope="col">Figure</th><th scope="col">Verdict</th><th scope="col" class="wide">Interval</th>
+          <th scope="col">Figure</th><th scope="col">Verdict</th><th scope="col" class="wide">Beside what is allowed</th>
           <th scope="col" class="num">Estimate</th><th scope="col" class="num">Interval</th><th scope="col" class="num">Allowed</th><th scope="col" class="num">Requests</th>
         </tr></thead>
         ${groups.filter(([, told]) => told.length).map(([kind, told]) => html`<${Group} key=${kind} kind=${kind} findings=${told} />`)}
@@ -56,7 +56,8 @@ function Row({ found, kind, scale }) {
 }
 
 function rangeOf({ low, high }, kind) {
-  return low === null && high === null ? UNKNOWN : `${written(kind, low)} to ${written(kind, high)}`;
+  if (low === null && high === null) return UNKNOWN;
+  return `${written(kind, low).replace(/ [×%]$/, "")} to ${written(kind, high)}`;
 }
 
 function Ticks({ kind, scale }) {

@@ -56,7 +56,7 @@ export function Mark({ level }) {
 /** A table that scrolls in itself where the screen is narrow, and says what it is. */
 export function Table({ caption, head, children, kind = "" }) {
   return html`
-    <div class="scroll" role="region" tabindex="0" aria-label=${caption}>
+    <div class="scroll" role="group" tabindex="0" aria-label=${caption}>
       <table class=${kind}>
         <caption class="unseen">${caption}</caption>
         <thead><tr>${head.map((text) => html`<th scope="col">${text}</th>`)}</tr></thead>
