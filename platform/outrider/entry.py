@@ -14,8 +14,10 @@ from typing import Any
 from outrider.config.limits import validate
 from outrider.config.schema import RuleKind, ServeJob
 from outrider.config.typed import typed
+from outrider.console.recipe import ConsoleRecipe
 from outrider.models import default_cache_dir
 from outrider.recipe import EngineRecipe, with_threads
+from outrider.serving.addition import MakeAddition
 from outrider.serving.application import release_application
 from outrider.serving.gateway import First, gateway_application
 from outrider.serving.kept import Card
@@ -68,6 +70,7 @@ def bind_gateway(job: ServeJob, *, fingerprint: str, created: int, listens: bool
         sampling=job.sampling,
         model=model_name(job.model.source),
         created=created,
+        additions=additions(job),
     )
     first = First(
         card=Card(fingerprint=fingerprint, is_coupled=job.engine.rule is RuleKind.COUPLED),
@@ -75,6 +78,14 @@ def bind_gateway(job: ServeJob, *, fingerprint: str, created: int, listens: bool
         build=CANDIDATE,
     )
     return gateway_application(recipe, job.serving, first, listens=listens)
+
+
+def additions(job: ServeJob) -> tuple[MakeAddition, ...]:
+    """What the gateway serves beside its own."""
+    if not job.console.enabled:
+        return ()
+    store = job.tracking.uri if job.tracking.enabled else ""
+    return (ConsoleRecipe(settings=job.console, store=store),)
 
 
 def _settings(args: Mapping[str, Any]) -> ServeJob:

@@ -115,6 +115,6 @@ class Snapshot:
     rollout: Outlook | None = None  # the active one, else the newest
     past: tuple[Past, ...] = ()  # newest first
     jobs: tuple[JobGlance, ...] = ()  # newest first
-    runs: RunsView = RunsView()  # noqa: RUF009 - frozen
+    runs: RunsView = RunsView()
     needs_key: bool = False  # actions and data ask for the admin key
     notes: tuple[str, ...] = ()  # what can't be told now, and why: a sentence each

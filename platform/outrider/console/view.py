@@ -17,6 +17,7 @@ from outrider.console.snapshot import (
 )
 from outrider.serving.messages import ReplicaStats
 from outrider.serving.service import Service
+from outrider.serving.split import Arm
 
 UNKNOWN = "unknown"  # health of a release that Serve does not tell of
 SILENT = "Its engine does not answer."
@@ -68,12 +69,16 @@ def _service(server: Server, service: Service, run_id: str) -> ServiceView:
 
 
 def _arms(service: Service) -> Iterator[ArmView]:
-    plan = service.desk.plan
-    sides = [("stable", plan.stable, 1.0 - plan.weight), ("candidate", plan.candidate, plan.weight)]
-    for arm, release, weight in sides:
+    plan, shares = service.desk.plan, service.desk.shares
+    weights = {Arm.STABLE: 1.0 - plan.weight, Arm.CANDIDATE: plan.weight}
+    for arm, release in ((Arm.STABLE, plan.stable), (Arm.CANDIDATE, plan.candidate)):
         if release is not None:
             yield ArmView(
-                arm=arm, release=release, weight=weight, achieved_ratio=None, num_requests=0
+                arm=arm.value,
+                release=release,
+                weight=weights[arm] if plan.candidate else 1.0,
+                achieved_ratio=shares.ratio(arm),
+                num_requests=shares.now[arm],
             )
 
 

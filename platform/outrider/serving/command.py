@@ -55,6 +55,7 @@ class Server:
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with Stop() as stop, closing(self._start_run()) as run, self._session():
             self._deploy()
+            deployment.keep_run_id(run.run_id)
             stop.be_patient()
             self._say_ready(run)
             began_s = self.clock.monotonic()
@@ -95,6 +96,7 @@ class Server:
             cpus=self.cpus,
             run_id=run.run_id,
             open_command=self.tracker.open_command,
+            has_console=self.job.console.enabled,
         )
         for line in ready.lines:
             self.screen.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -70,7 +70,8 @@ class LocalRelease:
             replica.set_control(control)
 
     async def stats(self) -> list[ReplicaStats]:
-        return [await replica.stats(self._name) for replica in self._replicas]
+        there = [each for each in self._replicas if each.name not in self._lost]
+        return [await replica.stats(self._name) for replica in there]
 
     async def pulses(self) -> list[Pulse]:
         return [each.pulse() for each in self._replicas if each.name not in self._lost]

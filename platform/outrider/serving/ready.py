@@ -43,6 +43,7 @@ class Ready:
     cpus: int  # of one engine
     run_id: str = ""
     open_command: str = ""
+    has_console: bool = False
 
     @property
     def lines(self) -> list[str]:
@@ -56,6 +57,8 @@ class Ready:
             self.curl,
             "",
         ]
+        if self.has_console:
+            said.append(f"console: {url}/console")
         if self.run_id:
             said.append(f"recorded as MLflow run {self.run_id}: {self.open_command}")
         return [*said, "Ctrl-C stops it once the requests in flight have ended"]

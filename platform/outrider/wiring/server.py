@@ -13,13 +13,21 @@ from rich.console import Console
 
 from outrider.cluster.cores import is_given, num_cores
 from outrider.cluster.environment import prepare_environment
-from outrider.config.schema import ModelSettings, ServeAction, ServeJob
+from outrider.config.schema import (
+    ConsoleSettings,
+    ModelSettings,
+    ServeAction,
+    ServeJob,
+    ServingSettings,
+)
 from outrider.core import SystemClock
 from outrider.models import default_cache_dir, source
+from outrider.serving.ready import url_of
 from outrider.tracking.provenance import collect
 from outrider.tracking.release import make_release
+from outrider.tracking.store_uri import sqlite_uri
 from outrider.wiring.parts import as_registered, fetch
-from outrider.wiring.stores import REPOSITORY, RUNS, tracker
+from outrider.wiring.stores import BEACONS, REPOSITORY, RUNS, tracker, uri_of
 
 
 def serve(settings: ServeJob, words: Sequence[str] = ()) -> int:
@@ -93,7 +101,24 @@ def placed(settings: ServeJob) -> ServeJob:
     )
     if draft.model is not None:
         draft = replace(draft, model=anchored(draft.model))
-    return replace(settings, serving=serving, draft=draft, model=anchored(settings.model))
+    return replace(
+        settings,
+        serving=serving,
+        draft=draft,
+        model=anchored(settings.model),
+        tracking=replace(settings.tracking, uri=uri_of(settings.tracking)),
+        console=placed_console(settings.console, serving),
+    )
+
+
+def placed_console(console: ConsoleSettings, serving: ServingSettings) -> ConsoleSettings:
+    """With all that is left open in it said: the gateway knows no repository."""
+    return replace(
+        console,
+        database=console.database or sqlite_uri(RUNS / "rollouts.db"),
+        url=console.url or url_of(serving),
+        beacons_dir=str(Path(console.beacons_dir or BEACONS).absolute()),
+    )
 
 
 def anchored(model: ModelSettings) -> ModelSettings:
