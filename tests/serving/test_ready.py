@@ -3,6 +3,7 @@
 import json
 import shlex
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,12 @@ def test_the_command_can_be_pasted() -> None:
     body = json.loads(words[words.index("-d") + 1])
     assert body["model"] == "it's"
     assert words[:2] == ["curl", "-sN"]
+
+
+def test_the_console_is_named_where_there_is_one() -> None:
+    plain = ready(ServingSettings(port=8123))
+    assert "console: http://127.0.0.1:8123/console" in replace(plain, has_console=True).lines
+    assert "console" not in "\n".join(plain.lines)
 
 
 def test_a_key_is_read_from_its_file_and_never_shown(tmp_path: Path) -> None:
