@@ -106,6 +106,13 @@ def test_nothing_decoded_gives_nulls_not_zeros() -> None:
     assert total.speculative.acceptance_ratio is None
 
 
+def test_a_part_of_before_rounds_were_told_by_draft_length_is_read() -> None:
+    written = figures().to_dict()
+    for each in written["arms"]:
+        del each["counters"]["rounds_by_length"]
+    assert Figures.from_dict(written) == figures()
+
+
 def test_figures_and_reports_come_back_from_json_as_they_were(tmp_path: Path) -> None:
     assert Figures.from_dict(figures().to_dict()) == figures()
     made = report(figures())
