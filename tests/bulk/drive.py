@@ -94,6 +94,7 @@ def main(spec: Mapping[str, Any]) -> int:
             release=release,
             tracker=FileTracker(Path(spec["track"])),
             console=console,
+            beacons_dir=Path(spec["beacons"]) if "beacons" in spec else None,
         )
     except (UserError, Fault) as error:
         console.print(str(error), soft_wrap=True)

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from workshop import Workshop, read_lines, request, write_input
 
+from outrider.bulk.glance import JobGlance, JobState, all_jobs
 from outrider.telemetry.meters import meter_of
 
 DRIVE = Path(__file__).with_name("drive.py")
@@ -44,7 +45,8 @@ class Bench:
     def start(self, **changes: Any) -> subprocess.Popen[str]:
         source = write_input(self.root / "in.jsonl", self.rows)
         base = {"input": str(source), "job_dir": str(self.job)}
-        spec = {"track": str(self.root / "track.jsonl"), **self.spec, **changes}
+        places = {"track": str(self.root / "track.jsonl"), "beacons": str(self.root / "beacons")}
+        spec = {**places, **self.spec, **changes}
         spec["bulk"] = {**base, **spec.get("bulk", {})}
         spec["engine"] = {"pids": str(self.root / "pids"), **spec.get("engine", {})}
         path = self.root / "spec.json"
@@ -68,6 +70,11 @@ class Bench:
     @property
     def job(self) -> Path:
         return self.root / "job"
+
+    def seen(self) -> JobGlance:
+        """As others see it by its beacon."""
+        (job,) = all_jobs(self.root / "beacons")
+        return job
 
     def parts(self) -> list[Path]:
         return sorted((self.job / "parts").glob("*.jsonl")) if self.job.exists() else []
@@ -138,6 +145,13 @@ def test_a_job_runs_to_its_report_and_a_second_run_has_nothing_to_do(bench: Benc
     assert final["speedup_ratio"] == pytest.approx(2.0)
     assert windows
     assert bench.closed() == ["FINISHED"]
+    seen = bench.seen()
+    assert (seen.state, seen.name, seen.run_id) == (JobState.FINISHED, "job", "run-1")
+    assert (seen.num_rows, seen.num_rows_done, seen.num_rows_failed) == (20, 16, 4)
+    assert seen.num_emitted_tokens > 0
+    assert seen.acceptance_ratio == 0.5
+    (beacon,) = (bench.root / "beacons").iterdir()
+    assert "prompt" not in beacon.read_text()
 
     before = bench.output()
     status, said = bench.run(bulk=bulk)
@@ -167,10 +181,13 @@ def test_a_killed_driver_resumes_and_keeps_what_was_done(bench: Bench, undisturb
     """P03, P04: SIGKILL of the driver, and of the worker with it."""
     process = bench.start(engine={"delay_s": 1.5})
     wait_for(bench.parts, process)
+    running = bench.seen()
+    assert (running.state, running.num_rows) == (JobState.RUNNING, 16)
     os.kill(process.pid, signal.SIGKILL)
     for pid in bench.workers():
         os.kill(pid, signal.SIGKILL)
     process.communicate()
+    assert bench.seen().state is JobState.STOPPED
     kept = {path.name: path.read_bytes() for path in bench.parts()}
     assert 0 < len(kept) < 4
 
@@ -213,6 +230,7 @@ def test_a_deadly_row_stops_the_job_by_its_lines(bench: Bench) -> None:
     assert status == 1
     assert "lines 1 to 2 ended their worker 3 times" in said
     assert bench.closed() == ["FAILED"]
+    assert bench.seen().state is JobState.FAILED
 
 
 def test_a_model_that_does_not_load_is_one_line(bench: Bench) -> None:
