@@ -138,6 +138,12 @@ def test_a_folder_that_is_gone_is_no_job(tmp_path: Path, beacons: Path, clock: M
         pass
     folder.rmdir()
     assert all_jobs(beacons) == ()
+    (beacons / "foreign.json").write_text("[]")
+    with Beacon(beacons, job_in(tmp_path / "another"), clock):
+        assert only(beacons).name == "another"
+    left = {path.name for path in beacons.iterdir()}
+    assert len(left) == 2  # the other job's, and what is none of ours
+    assert "foreign.json" in left
 
 
 def test_the_newest_come_first_and_one_that_runs_is_not_left_out(

@@ -64,6 +64,16 @@ class Shell:
             while urlopen(f"http://127.0.0.1:{self.port}/readyz", timeout=60):
                 time.sleep(0.05)
 
+    def wait_until_its_run_is_shown(self) -> str:
+        """Its id, by the console, which looks every second."""
+        until, run_id = time.monotonic() + 60, ""
+        while not run_id:
+            assert time.monotonic() < until
+            with urlopen(f"http://127.0.0.1:{self.port}/console/data", timeout=60) as data:
+                run_id = json.load(data)["service"]["run_id"]
+            time.sleep(0.05)
+        return str(run_id)
+
     def ask(self, **fields: Any) -> Iterator[bytes]:
         """Lines of the answer, as they come."""
         body = {"messages": [{"role": "user", "content": "Name: Ada"}], **fields}
@@ -134,6 +144,8 @@ def test_it_serves_until_ctrl_c_and_ends_what_is_in_flight(
             check=True,
         )
         assert pasted.stdout.strip().endswith("data: [DONE]")
+        run_id = server.wait_until_its_run_is_shown()
+        assert f"recorded as MLflow run {run_id}: " in server.said
 
         stream = server.ask(**LONG, n=8)
         first = next(stream)

@@ -64,6 +64,8 @@ class Beacon:
         self._job = replace(self._job, num_rows_done=num_done, num_rows_failed=num_failed)
 
     def __enter__(self) -> Self:
+        if self._path is not None:
+            _sweep(self._path.parent)
         self._write()
         return self
 
@@ -104,6 +106,14 @@ def job_of(job_dir: Path, manifest: Manifest, session: Session) -> JobGlance:
         fingerprint=session.fingerprint,
         run_id=session.run_id,
     )
+
+
+def _sweep(beacons_dir: Path) -> None:
+    """Beacons of folders that are gone: nobody shows them any more."""
+    for path in beacons_dir.glob("*.json"):
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            if not Path(json.loads(path.read_bytes())["job"]["job_dir"]).exists():
+                path.unlink()
 
 
 def _name(job_dir: str) -> str:

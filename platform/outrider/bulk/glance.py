@@ -16,7 +16,7 @@ from outrider.tracking.process import Process
 
 BEACON_VERSION = 1
 MOST_SHOWN = 20
-MOST_READ = 200  # beacons of folders that are gone stay behind
+MOST_READ = 200  # the newest: looking costs the same however many there are
 
 
 class JobState(StrEnum):

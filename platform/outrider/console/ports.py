@@ -26,7 +26,7 @@ class RolloutsSeen:
 
     newest: Outlook | None = None  # the active one, else the newest
     past: tuple[Past, ...] = ()  # newest first, a few
-    num_by_phase: Mapping[Phase, int] = field(default_factory=dict)  # all in the database
+    num_by_phase: Mapping[Phase, int] = field(default_factory=dict)  # of this gateway, all
 
 
 class Rollouts(Protocol):
