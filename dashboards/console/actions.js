@@ -23,18 +23,19 @@ const WORDS = {
 };
 const ORDER = Object.keys(WORDS);
 
-export function Actions({ rollout, order }) {
-  const [verb, setVerb] = useState("");
-  const verbs = ORDER.filter((one) => rollout.verbs.includes(one));
+export function Actions({ rollout, onAsk }) {
   return html`
     <div class="actions" role="group" aria-label="Actions on the rollout">
-      ${verbs.map((one) => html`<button key=${one} type="button" class=${one === "abort" ? "danger" : ""} onClick=${() => setVerb(one)}>${WORDS[one].title}…</button>`)}
-    </div>
-    ${verb && html`<${Ask} key=${verb} verb=${verb} rollout=${rollout} order=${order} onClose=${() => setVerb("")} />`}`;
+      ${ORDER.filter((verb) => rollout.verbs.includes(verb)).map((verb) => html`
+        <button key=${verb} type="button" class=${verb === "abort" ? "danger" : ""} onClick=${() => onAsk({ verb, rollout })}>${WORDS[verb].title}…</button>`)}
+    </div>`;
 }
 
-/** The dialog. It stays open with the server's answer until it is closed. */
-function Ask({ verb, rollout, order, onClose }) {
+/**
+ * The dialog: about the rollout as it was when it was opened. It stays with the server's answer until
+ * it is closed. `current`: the rollout as it is now, which alone a command would reach.
+ */
+export function Ask({ verb, rollout, current, order, onClose }) {
   const dialog = useRef(null);
   const [answer, setAnswer] = useState(null);
   useEffect(() => dialog.current.showModal(), []);
@@ -44,15 +45,22 @@ function Ask({ verb, rollout, order, onClose }) {
     setTimeout(backToPanel);
   };
   const { title, says } = WORDS[verb];
+  const isGone = current?.rollout_id !== rollout.rollout_id || current.is_over;
   return html`
     <dialog ref=${dialog} onClose=${leave} aria-labelledby="ask-title" aria-describedby="ask-says">
       <h2 id="ask-title">${title} the rollout of ${rollout.candidate}</h2>
       <p id="ask-says">${says(rollout)}</p>
-      ${!rollout.is_controlled && html`<p class="warning">Nobody controls this rollout now. The command waits until this runs again:</p><${Command} text="python jobs/rollout.py" />`}
-      ${answer?.isDone
-        ? html`<p role="status" class="answer good">${answer.text}</p><div class="actions"><button type="button" class="primary" autofocus onClick=${close}>Close</button></div>`
-        : html`<${Form} verb=${verb} rollout=${rollout} answer=${answer} onCancel=${close} ask=${(...said) => asked(order(verb, ...said), setAnswer)} />`}
+      ${!isGone && !current.is_controlled && html`<p class="warning">Nobody controls this rollout now. The command waits until this runs again:</p><${Command} text="python jobs/rollout.py" />`}
+      ${answer?.isDone && html`<${Last} level="good" text=${answer.text} onClose=${close} />`}
+      ${!answer?.isDone && isGone && html`<${Last} level="bad" text="This rollout is over meanwhile: nothing was asked." onClose=${close} />`}
+      ${!answer?.isDone && !isGone && html`<${Form} verb=${verb} rollout=${rollout} answer=${answer} onCancel=${close} ask=${(...said) => asked(order(verb, ...said), setAnswer)} />`}
     </dialog>`;
+}
+
+function Last({ level, text, onClose }) {
+  return html`
+    <p role="status" class="answer ${level}">${text}</p>
+    <div class="actions"><button type="button" class="primary" autofocus onClick=${onClose}>Close</button></div>`;
 }
 
 async function asked(answered, setAnswer) {

@@ -1,7 +1,7 @@
 /** The rollout: where it stands, why, what comes next, what the evidence says, what can be done. */
 
-import { Badge, Empty, Panel, html } from "./view.js";
-import { Actions } from "./actions.js";
+import { Badge, Empty, Panel, html, useState } from "./view.js";
+import { Actions, Ask } from "./actions.js";
 import { Stepper } from "./stepper.js";
 import { Verdicts } from "./verdicts.js";
 import { clock, digest, duration, share, words } from "./format.js";
@@ -11,23 +11,25 @@ const NUM_MOVES = 8;
 
 export function Rollout({ snapshot, order }) {
   const { rollout, past } = snapshot;
+  const [asked, setAsked] = useState(null);
   return html`
     <${Panel} id="rollout" title="Rollout" kind="full" aside=${rollout && html`<code>${rollout.rollout_id}</code>`}>
       ${rollout
-        ? html`<${Told} rollout=${rollout} now_s=${snapshot.at_s} order=${order} />`
+        ? html`<${Told} rollout=${rollout} now_s=${snapshot.at_s} onAsk=${setAsked} />`
         : html`<${Empty} command=${COMMAND}>No release is being tried beside stable. Begin a rollout:</${Empty}>`}
       ${past.length > 0 && html`<${PastOnes} past=${past} now_s=${snapshot.at_s} />`}
+      ${asked && html`<${Ask} key="${asked.verb} ${asked.rollout.rollout_id}" ...${asked} current=${rollout} order=${order} onClose=${() => setAsked(null)} />`}
     </${Panel}>`;
 }
 
-function Told({ rollout, now_s, order }) {
+function Told({ rollout, now_s, onAsk }) {
   return html`
     <p class="lead"><b>${rollout.candidate}</b> <code>${digest(rollout.candidate_fingerprint)}</code> beside <b>${rollout.stable}</b> <code>${digest(rollout.stable_fingerprint)}</code></p>
     <${Stepper} rollout=${rollout} />
     <div class="rollout-body">
       <div>
         <${Place} rollout=${rollout} now_s=${now_s} />
-        ${!rollout.is_over && html`<${Actions} rollout=${rollout} order=${order} />`}
+        ${!rollout.is_over && html`<${Actions} rollout=${rollout} onAsk=${onAsk} />`}
       </div>
       <div>
         <h3>Moves</h3>

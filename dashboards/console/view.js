@@ -72,15 +72,26 @@ export function Table({ caption, head, children, kind = "" }) {
  */
 export function Chart({ draw, version, summary, caption, table }) {
   const box = useRef(null);
+  const pointer = useRef(null);
   const width = useWidth(box);
   useLayoutEffect(() => {
-    if (width > 0) box.current.replaceChildren(draw(width));
+    if (width === 0) return;
+    box.current.replaceChildren(draw(width));
+    pointAt(box.current, pointer.current);
   }, [width, version]);
   return html`
     <figure class="chart">
-      <div role="img" aria-label=${summary}><div ref=${box} aria-hidden="true" class="drawing"></div></div>
+      <div role="img" aria-label=${summary}><div ref=${box} aria-hidden="true" class="drawing"
+        onPointerMove=${(event) => (pointer.current = event)} onPointerLeave=${() => (pointer.current = null)}></div></div>
       <${AsTable} caption=${caption} table=${table} />
     </figure>`;
+}
+
+/** A drawing made anew shows what the pointer rests on, as the one before it did. */
+function pointAt(box, pointer) {
+  if (!pointer) return;
+  const { clientX, clientY, pointerType } = pointer;
+  box.querySelector("svg")?.dispatchEvent(new PointerEvent("pointermove", { clientX, clientY, pointerType }));
 }
 
 function useWidth(box) {

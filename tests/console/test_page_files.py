@@ -27,6 +27,14 @@ def test_nothing_of_ours_names_another_server() -> None:
         assert [each for each in addresses if not each.startswith(NAMESPACE[:-1])] == [], path
 
 
+def test_every_module_is_asked_for_at_once() -> None:
+    """Else each one waits for the one that imports it."""
+    page = (FOLDER / "index.html").read_text()
+    told = re.findall(r'<link rel="modulepreload" href="console/([^"]+)">', page)
+    ours = [path.name for path in FOLDER.glob("*.js")]
+    assert sorted(told) == sorted([*ours, "vendor/preact-htm.js"])
+
+
 def test_the_page_is_small() -> None:
     sizes = [path.stat().st_size for path in FOLDER.rglob("*") if path.suffix in (".js", ".css")]
     assert sum(sizes) < MOST_BYTES
