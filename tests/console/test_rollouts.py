@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 from rollout_stand import PLAN, TICK_S, URL, Stand, another_process, sqlite_stand
+from servers import Postgres
 
 from outrider.config.schema import PlanSettings
 from outrider.console.ports import RolloutsSeen
@@ -63,8 +65,7 @@ def test_a_look_follows_the_controller_to_the_end(tmp_path: Path, stand: Stand) 
     assert rollouts.look().past == ()  # it is the one that is shown
 
 
-def test_evidence_is_that_of_the_step(tmp_path: Path) -> None:
-    stand = sqlite_stand(tmp_path, plan=replace(PLAN, min_s=60.0))
+def test_evidence_is_that_of_the_step(tmp_path: Path, stand: Stand) -> None:
     rollouts = rollouts_of(tmp_path, stand)
     stand.begin()
     controller = stand.controller()
@@ -172,3 +173,23 @@ def test_a_database_that_comes_later_is_found(tmp_path: Path) -> None:
     assert rollouts.look().newest is None
     sqlite_stand(tmp_path, plan=PlanSettings()).begin()
     assert rollouts.look().newest is not None
+
+
+def test_on_postgresql_it_is_the_same_and_an_outage_is_one_line(postgres: Postgres) -> None:
+    url = postgres.uri("console")
+    rollouts = StoredRollouts(url, URL)
+    assert rollouts.look() == RolloutsSeen()
+    stand = Stand(url)
+    stand.begin()
+    rollouts.order(Verb.PAUSE, who="Ada", why="")
+    assert stand.controller().tick().is_paused
+    newest = rollouts.look().newest
+    assert newest is not None
+    assert newest.is_paused
+    stand.store.database.close()
+    postgres.kill()
+    with pytest.raises(Fault, match="the database of rollouts") as away:
+        rollouts.look()
+    assert "\n" not in str(away.value)
+    postgres.start()
+    assert rollouts.look().newest == replace(newest, elapsed_s=ANY)
