@@ -14,6 +14,7 @@ from outrider.serving.service import Service
 
 WAIT_S = 5.0  # for one look; a round of many rows takes a replica its time
 CONDITIONS_WAIT_S = 2.0
+CONDITIONS_EVERY = 3  # looks; what Serve tells costs its controller more than all replicas
 
 _LOG = logging.getLogger(__name__)
 
@@ -27,6 +28,7 @@ class Sampler:
         self.stats: dict[str, tuple[ReplicaStats, ...]] = {}  # by release, of its last look
         self._period_s = period_s
         self._clock = clock
+        self._num_rounds = 0
         self._troubles: dict[str, str] = {}  # by what is in trouble: a sentence
 
     @property
@@ -75,17 +77,24 @@ class Sampler:
 
     async def _running(self, service: Service) -> Mapping[str, Release]:
         """Whom to ask. Where Serve keeps silent, its replicas need not."""
+        self._num_rounds += 1
+        if not self.conditions or self._num_rounds % CONDITIONS_EVERY == 0:
+            await self._ask_conditions(service)
+        if not self.conditions:
+            return dict(service.desk.releases)
+        running = service.fleet.running(self.conditions)
+        self._forget(set(self.stats) - set(running))
+        return running
+
+    async def _ask_conditions(self, service: Service) -> None:
+        trouble = ""
         try:
             async with asyncio.timeout(CONDITIONS_WAIT_S):
                 self.conditions = await service.fleet.conditions()
         except Exception as error:  # noqa: BLE001 - whatever it is, the next one may be told
             self.conditions = {}
-            self._tell("", f"Serve does not say how the releases are ({type(error).__name__}).")
-            return dict(service.desk.releases)
-        self._tell("", "")
-        running = service.fleet.running(self.conditions)
-        self._forget(set(self.stats) - set(running))
-        return running
+            trouble = f"Serve does not say how the releases are ({type(error).__name__})."
+        self._tell("", trouble)
 
     def _forget(self, gone: set[str]) -> None:
         """What starts or failed is no trouble of ours: its condition says so."""
