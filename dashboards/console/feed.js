@@ -5,7 +5,7 @@
  * what is known to `show`.
  */
 
-import { authorization, forgetKey, saveKey } from "./key.js";
+import { authorization, forgetKey, saveKey, savedKey } from "./key.js";
 import { NOTHING, isAnother, merged, newest } from "./history.js";
 
 const TURN_MS = 1000;
@@ -22,6 +22,7 @@ export class Feed {
   #timer = 0;
   #isAsking = false;
   #misses = 0;
+  #person = 0; // who looks: an answer for one who left is not shown to the next
 
   constructor(show) {
     this.show = show;
@@ -39,9 +40,15 @@ export class Feed {
     clearTimeout(this.#timer);
     if (document.hidden || this.#isAsking) return;
     this.#isAsking = true;
-    this.#tell(await this.#look());
+    const turnOf = this.#person;
+    const known = await this.#look();
     this.#isAsking = false;
-    if (this.#known.link !== "locked") this.#timer = setTimeout(() => this.turn(), this.#waitMs());
+    if (turnOf === this.#person) this.#tell(known);
+    this.#goOn();
+  }
+
+  #goOn() {
+    if (this.#known.link !== "locked" || savedKey()) this.#timer = setTimeout(() => this.turn(), this.#waitMs());
   }
 
   /** Go on with another key. */
@@ -53,8 +60,9 @@ export class Feed {
   /** Forget the key and what it showed. */
   signOut() {
     forgetKey();
-    this.#tell({ ...BEGINNING, link: "locked" });
     clearTimeout(this.#timer);
+    this.#person += 1;
+    this.#tell({ ...BEGINNING, link: "locked" });
   }
 
   /** Leave a command for the rollout's controller; the server's sentence about it. Throws `Error`. */
@@ -113,9 +121,14 @@ export class Feed {
     return Math.min(MOST_MS, TURN_MS * 2 ** Math.max(0, this.#misses - 1));
   }
 
+  /** A fault of a drawing is the console's to tell; it must not end the asking. */
   #tell(known) {
     this.#known = known;
-    this.show(known);
+    try {
+      this.show(known);
+    } catch (error) {
+      console.error(error);
+    }
   }
 }
 
