@@ -1,4 +1,4 @@
-"""Seconds of rounds beside those that plain decoding of the same tokens would have taken."""
+"""What rounds gave against plain decoding: in seconds, and to the breakers of rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from outrider.config.schema import (
     EngineSettings,
     LengthPolicy,
 )
-from outrider.core import Mode, Request, SamplingParams
+from outrider.core import Mode, Request, SamplingParams, Speculation
 from outrider.engine.cost import CostModel
 from outrider.engine.draft_sums import DraftSums
 from outrider.engine.drafters.guarded import GuardedDrafter
@@ -25,6 +25,8 @@ from outrider.testing import LetterTokenizer, ManualClock, ScriptedDrafter, Scri
 VOCAB = 8
 LENGTH = 3
 Script = Callable[[Sequence[int], int], list[int]]
+Seconds = Callable[[int, int], float]
+UNBROKEN = BreakerSettings(enabled=False)
 
 
 def likeliest(prefix: Sequence[int]) -> int:
@@ -46,19 +48,27 @@ def wrong(tokens: Sequence[int], length: int) -> list[int]:
     return [(token + 1) % (VOCAB - 1) for token in right(tokens, length)]
 
 
-def drafts(script: Script, seconds: Callable[[int, int], float], mode: Mode) -> DraftSums:
-    """Of eight requests on a machine that takes `seconds(rows, tokens)` for a forward."""
-    clock = ManualClock()
+def made(
+    script: Script, seconds: Seconds, clock: ManualClock, breaker: BreakerSettings = UNBROKEN
+) -> Engine:
+    """An engine on a machine that takes `seconds(rows, tokens)` for a forward."""
     length = DraftLengthSettings(policy=LengthPolicy.FIXED, max=LENGTH)
     engine = Engine(
         ScriptedModel(logits, vocab_size=VOCAB, num_blocks=1024, clock=clock, cost=seconds),
         LetterTokenizer("ABCDEFG"),
         GuardedDrafter(ScriptedDrafter(script), vocab_size=VOCAB, clock=clock),
-        SpeculationPolicy(length, BreakerSettings(enabled=False), CostModel({})),
+        SpeculationPolicy(length, breaker, CostModel({})),
         EngineSettings(max_rows=8),
         clock=clock,
     )
     engine.calibrate()
+    return engine
+
+
+def drafts(script: Script, seconds: Seconds, mode: Mode) -> DraftSums:
+    """Of four requests."""
+    clock = ManualClock()
+    engine = made(script, seconds, clock)
     engine.set_control(mode)
     before, params = clock.now, SamplingParams(max_tokens=100, ignore_eos=True)
     asked = [Request(request_id=f"r{i}", prompt_ids=(i,), params=params) for i in range(4)]
@@ -86,7 +96,7 @@ def dear(rows: int, tokens: int) -> float:
     ],
 )
 def test_what_drafting_gives_over_plain_decoding_is_told_in_seconds(
-    script: Script, seconds: Callable[[int, int], float], ratio: float
+    script: Script, seconds: Seconds, ratio: float
 ) -> None:
     told = drafts(script, seconds, Mode.SPECULATIVE)
     assert told.plain_rounds_s / told.rounds_s == pytest.approx(ratio, rel=0.1)
@@ -120,3 +130,18 @@ def test_preparing_for_a_size_that_drafting_brought_about_is_its_own_cost() -> N
 def test_a_clock_that_stood_still_tells_nothing() -> None:
     pace = Pace(1, 3, plain_s=0.02, extra_s=0.01, slowness=1.0)
     assert pace.sums(0.0, [outcome(4)]) == DraftSums()
+
+
+def test_rows_whose_breaker_has_opened_are_told_while_they_run() -> None:
+    """One row drafts wrong tokens, the other asked for none."""
+    engine = made(wrong, dear, ManualClock(), BreakerSettings())
+    params = SamplingParams(max_tokens=200, ignore_eos=True)
+    plain = Speculation(enabled=False)
+    engine.submit(Request(request_id="r", prompt_ids=(1,), params=params))
+    engine.submit(Request(request_id="p", prompt_ids=(2,), params=params, speculation=plain))
+    told = {engine.stats()["num_open_rows"]}
+    while engine.has_work:
+        engine.step()
+        told.add(engine.stats()["num_open_rows"])
+    assert told == {0, 1}
+    assert engine.stats()["num_open_rows"] == 0
