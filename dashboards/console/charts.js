@@ -14,7 +14,20 @@ const { Plot } = globalThis;
 const FRAME = { height: HEIGHT, marginLeft: 40, marginRight: 8, marginTop: 18, marginBottom: 26, style: { fontSize: "11px" } };
 
 const hours = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
-const overTime = (width, from_s, to_s) => ({ type: "time", domain: [date(from_s), date(to_s)], label: null, ticks: Math.max(2, Math.floor(width / 90)), tickFormat: (at) => hours.format(at) });
+const overTime = (width, from_s, to_s) => ({
+  type: "time",
+  domain: [date(from_s), date(to_s)],
+  label: null,
+  ticks: minutes(from_s, to_s, Math.max(2, Math.floor(width / 90))),
+  tickFormat: (at) => hours.format(at),
+});
+
+/** Whole minutes between two times, at most about `most` of them. */
+function minutes(from_s, to_s, most) {
+  const step_s = 60 * ([1, 2, 5, 10, 15, 30].find((step) => (to_s - from_s) / (60 * step) <= most) ?? 60);
+  const first_s = Math.ceil(from_s / step_s) * step_s;
+  return Array.from({ length: Math.max(0, Math.floor((to_s - first_s) / step_s) + 1) }, (_, index) => date(first_s + index * step_s));
+}
 
 /**
  * Lines over time; null values are gaps.
