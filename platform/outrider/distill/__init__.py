@@ -1,0 +1,1 @@
+"""A draft head for the model that it drafts for: the texts it learns from."""
