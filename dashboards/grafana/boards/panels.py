@@ -35,6 +35,7 @@ from outrider.telemetry.meter import Meter
 SOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
 GOOD, WARN, BAD, NEUTRAL = "green", "orange", "red", "text"
 COLOURS = {"stable": "#5794F2", "candidate": "#FF9830", "plain": "#9E9E9E"}
+DASHED = ("plain", "planned", "at most")  # what is not so, but would be or may be
 UNITS = {"seconds": "s", "tokens/second": "suffix: tok/s"}
 
 Panel = TimeSeries | Stat | StateTimeline | Heatmap | Table
@@ -69,6 +70,9 @@ def lines(
         panel.max(most)
     for word in _coloured(targets):
         panel.override_by_regexp(f"/{word}/", [_fixed(COLOURS[word])])
+    for word in DASHED:
+        if any(word in legend for _, legend in targets):
+            panel.override_by_regexp(f"/{word}/", [_dashed()])
     return _asking(panel, targets)
 
 
@@ -187,6 +191,10 @@ def _coloured(targets: Sequence[Line]) -> list[str]:
 
 def _fixed(colour: str) -> DynamicConfigValue:
     return DynamicConfigValue("color", {"mode": "fixed", "fixedColor": colour})
+
+
+def _dashed() -> DynamicConfigValue:
+    return DynamicConfigValue("custom.lineStyle", {"fill": "dash", "dash": [8, 6]})
 
 
 def _thresholds(steps: Steps) -> ThresholdsConfig:
