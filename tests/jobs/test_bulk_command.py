@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from mlflow import MlflowClient
 
+from outrider.bulk.glance import JobState, all_jobs
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 TURNS = ["The ferry leaves at 22:40.", "Name: Ada, age: 36\nName: Ada,", "A boat", "Drifts"]
 
@@ -46,7 +48,7 @@ def words(place: Path, model_folder: Path) -> list[str]:
         "job_dir=out",
         f"model.source=path:{model_folder}",
         *("model.runtime=torch", "model.dtype=float32", "max_tokens=12", "baseline=all"),
-        f"tracking.uri=sqlite:///{place}/runs.db",
+        *(f"tracking.uri=sqlite:///{place}/runs.db", f"beacons_dir={place}/beacons"),
     ]
 
 
@@ -69,6 +71,8 @@ def test_a_file_goes_in_and_a_folder_comes_out(
     assert report["run_id"] in first.stdout
     assert "mlflow ui --backend-store-uri" in first.stdout
     assert "Traceback" not in first.stderr
+    (seen,) = all_jobs(place / "beacons")
+    assert (seen.state, seen.num_rows_done) == (JobState.FINISHED, len(TURNS))
 
     again = bulk(place, *words)
     assert again.returncode == 0, again.stderr

@@ -40,7 +40,7 @@ def bulk(settings: BulkJob, words: Sequence[str] = ()) -> int:
         release=release,
         tracker=tracker(settings.tracking),
         console=notices,
-        beacons_dir=BEACONS,
+        beacons_dir=Path(settings.bulk.beacons_dir or BEACONS).absolute(),
     )
     show_report(report, screen)
     return 0

@@ -32,6 +32,7 @@ class BulkSettings:
     new_attempt: bool = False  # go on in a folder that another configuration or input began
     parquet: bool = True  # write output.parquet beside output.jsonl
     near_tie: float = 0.5  # logits; a greedy difference at a smaller top-2 margin is a near tie
+    beacons_dir: str = ""  # where it says that it is there; empty: <repository>/runs/jobs
 
 
 @dataclass(frozen=True, kw_only=True)

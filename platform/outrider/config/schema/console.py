@@ -13,6 +13,6 @@ class ConsoleSettings:
     database: str = ""  # of rollouts, SQLAlchemy URL; empty: <repository>/runs/rollouts.db
     url: str = ""  # of the gateway, as jobs/rollout.py names it; empty: from host and port
     beacons_dir: str = ""  # where bulk jobs say that they are there; empty: <repository>/runs/jobs
-    mlflow_url: str = ""  # of an MLflow that is open in a browser; empty: the store, where it is one
+    mlflow_url: str = ""  # of an MLflow server, for links; empty: tracking.uri, where it is one
     period_s: float = 2.0  # that one point of the charts covers
     keep_s: float = 900.0  # for how long the charts look back

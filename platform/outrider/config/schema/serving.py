@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from outrider.config.schema.console import ConsoleSettings
@@ -70,7 +70,7 @@ class ServeJob:
     sampling: SamplingSettings
     tracking: TrackingSettings
     serving: ServingSettings
-    console: ConsoleSettings = ConsoleSettings()
+    console: ConsoleSettings = field(default_factory=ConsoleSettings)
     release: str = ""  # models:/outrider@champion | models:/outrider/3: decode as it was registered
     accept: tuple[Accepted, ...] = ()  # what of that release may differ here: lock
     action: ServeAction = ServeAction.RUN
