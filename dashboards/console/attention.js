@@ -58,8 +58,12 @@ function* told(replicas, releases) {
   }
 }
 
+const NEWS_S = 3600; // for how long an end that nobody wished for is told
+
 function* ofRollout(rollout) {
-  if (!rollout || rollout.is_over) return;
+  if (!rollout) return;
+  if (["rolled_back", "failed"].includes(rollout.phase) && rollout.elapsed_s < NEWS_S) yield wait(`The rollout of ${rollout.candidate} ended: ${rollout.sentence}`);
+  if (rollout.is_over) return;
   const name = `The rollout of ${rollout.candidate}`;
   if (rollout.waits) yield wait(`${name} waits for an operator: ${rollout.waits}`);
   if (rollout.has_stalled) yield wait(`${name} has stalled: its time ran out and nothing was decided.`);

@@ -106,6 +106,7 @@ export function positions({ width, bars, write, count }) {
   const room = (width - 48) / Math.max(bars.length, 4);
   return Plot.plot({
     ...FRAME,
+    marginTop: 30,
     marginBottom: 44,
     width,
     x: { type: "band", domain: bars.map((bar) => bar.position), label: null, tickSize: 0, padding: 0.2 },
