@@ -1,18 +1,26 @@
-"""What any test may have: a tiny random model, an MLflow store to copy, a PostgreSQL."""
+"""What any test may have: a tiny random model, an MLflow store to copy, a PostgreSQL, a Ray."""
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from outrider.cluster.environment import prepare_environment
+
 sys.path.append(str(Path(__file__).parent / "tracking"))  # for `servers`
 
 from servers import Postgres
 
+HERE = Path(__file__).parent
+
+prepare_environment()  # before anything here imports Ray, which then stays on loopback
 settings.register_profile("outrider", deadline=None)  # no test is about speed
 settings.load_profile("outrider")
 
@@ -89,6 +97,33 @@ def fresh_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("store") / "fresh.db"
     MlflowClient(f"sqlite:///{path}")
     return path
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A Ray of four cores on this machine that is there already."""
+
+    address: str
+    dashboard: str  # host:port
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """To start a Ray costs seconds; whoever joins this one leaves nothing there.
+
+    Its workers find what tests share. It shows every second what it was told of metrics.
+    """
+    toys = os.pathsep.join(str(HERE / name) for name in ("bulk", "serving", "trial"))
+    with subprocess.Popen(
+        [sys.executable, str(HERE / "ray_holder.py")],
+        env=os.environ | {"PYTHONPATH": toys, "RAY_AUTH_MODE": "disabled"},  # on loopback
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as holder:
+        assert holder.stdout is not None
+        yield Cluster(*holder.stdout.readline().split())
+        holder.communicate(timeout=60)
 
 
 @pytest.fixture(scope="session")

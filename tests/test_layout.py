@@ -5,14 +5,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 TEXTS = {".py", ".md", ".toml", ".yaml", ".yml", ".jsonl", ".lock", ".json", ".sh", ""}
 IN_WORKER = """
-import ray
-ray.init("local", num_cpus=1, include_dashboard=False, configure_logging=False, log_to_driver=False)
+import ray, sys
+ray.init(sys.argv[1], configure_logging=False, log_to_driver=False)
 
 @ray.remote
 def where():
@@ -64,8 +65,8 @@ def test_pythons_own_platform_wins_in_pytest() -> None:
     assert platform.python_version() == sys.version.split()[0]
 
 
-def test_pythons_own_platform_wins_in_a_ray_worker() -> None:
-    path, version, ours, *_ = output("-c", IN_WORKER)
+def test_pythons_own_platform_wins_in_a_ray_worker(cluster: Any) -> None:
+    path, version, ours, *_ = output("-c", IN_WORKER, cluster.address)
     assert Path(path).name == "platform.py"
     assert version == sys.version.split()[0]
     assert Path(ours) == REPOSITORY / "platform" / "outrider" / "core.py"

@@ -41,11 +41,9 @@ SETTINGS = ServingSettings(
 
 
 @pytest.fixture(scope="module")
-def ray_() -> Iterator[None]:
+def ray_(cluster: Any) -> Iterator[None]:
     prepare_environment()
-    ray.init(
-        "local", num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level="error"
-    )
+    ray.init(cluster.address, log_to_driver=False, logging_level="error")
     serve.start(proxy_location="Disabled")
     yield
     serve.shutdown()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Any
 from urllib.request import urlopen
 
 import pytest
@@ -24,17 +25,9 @@ OURS = ("release", "mode", "drafter", "position", "replica")
 
 
 @pytest.fixture(scope="module")
-def page() -> Iterator[str]:
+def page(cluster: Any) -> Iterator[str]:
     """Address of the page of a Ray that shows every second what it was told."""
-    ray.init(
-        "local",
-        num_cpus=1,
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level="error",
-        object_store_memory=80 * 2**20,
-        _system_config={"metrics_report_interval_ms": 1000},
-    )
+    ray.init(cluster.address, log_to_driver=False, logging_level="error")
     node = ray.nodes()[0]
     yield f"http://{node['NodeManagerAddress']}:{node['MetricsExportPort']}/metrics"
     ray.shutdown()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from trial_toys import Dying, World, contender
@@ -18,9 +19,9 @@ from outrider.trial.tables import read_observations, read_turns
 
 
 @pytest.fixture(scope="module")
-def ray_is_there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def ray_is_there(tmp_path_factory: pytest.TempPathFactory, cluster: Any) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(Path(__file__).parent))  # for the toys, over there
+        patch.setenv("RAY_ADDRESS", cluster.address)
         with ray_session(tmp_path_factory.mktemp("ray") / "log", num_cpus=1):
             yield
 
