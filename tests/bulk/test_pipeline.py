@@ -41,6 +41,7 @@ class Bench:
     rows: Sequence[object]
     spec: dict[str, Any] = field(default_factory=dict)
     started: list[subprocess.Popen[str]] = field(default_factory=list)
+    address: str = ""  # of a Ray that the driver joins; empty: it starts its own
 
     def start(self, **changes: Any) -> subprocess.Popen[str]:
         source = write_input(self.root / "in.jsonl", self.rows)
@@ -56,11 +57,15 @@ class Bench:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "80"},
+            env=self._environment(),
             start_new_session=True,
         )
         self.started.append(process)
         return process
+
+    def _environment(self) -> dict[str, str]:
+        joined = {"RAY_ADDRESS": self.address} if self.address else {}
+        return {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "80", **joined}
 
     def run(self, **changes: Any) -> tuple[int, str]:
         process = self.start(**changes)
@@ -102,6 +107,13 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         process.wait()
         if process.stdout is not None:
             process.stdout.close()
+
+
+@pytest.fixture
+def guest(bench: Bench, cluster: Any) -> Bench:
+    """On a Ray that is there, which a driver's death leaves running."""
+    bench.address = cluster.address
+    return bench
 
 
 @pytest.fixture
@@ -165,44 +177,44 @@ def test_a_job_runs_to_its_report_and_a_second_run_has_nothing_to_do(bench: Benc
     assert len(said.splitlines()) == 1
 
 
-def test_a_killed_worker_is_replaced_and_its_rows_redone(bench: Bench, undisturbed: bytes) -> None:
+def test_a_killed_worker_is_replaced_and_its_rows_redone(guest: Bench, undisturbed: bytes) -> None:
     """P02."""
-    process = bench.start(engine={"delay_s": 1.0})
-    wait_for(bench.parts, process)
-    os.kill(bench.workers()[0], signal.SIGKILL)
+    process = guest.start(engine={"delay_s": 1.0})
+    wait_for(guest.parts, process)
+    os.kill(guest.workers()[0], signal.SIGKILL)
     said, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, said
-    assert len(bench.workers()) == 2
-    assert bench.output() == undisturbed
+    assert len(guest.workers()) == 2
+    assert guest.output() == undisturbed
     assert "Traceback" not in said
 
 
-def test_a_killed_driver_resumes_and_keeps_what_was_done(bench: Bench, undisturbed: bytes) -> None:
+def test_a_killed_driver_resumes_and_keeps_what_was_done(guest: Bench, undisturbed: bytes) -> None:
     """P03, P04: SIGKILL of the driver, and of the worker with it."""
-    process = bench.start(engine={"delay_s": 1.5})
-    wait_for(bench.parts, process)
-    running = bench.seen()
+    process = guest.start(engine={"delay_s": 1.5})
+    wait_for(guest.parts, process)
+    running = guest.seen()
     assert (running.state, running.num_rows) == (JobState.RUNNING, 16)
     os.kill(process.pid, signal.SIGKILL)
-    for pid in bench.workers():
+    for pid in guest.workers():
         os.kill(pid, signal.SIGKILL)
     process.communicate()
-    assert bench.seen().state is JobState.STOPPED
-    kept = {path.name: path.read_bytes() for path in bench.parts()}
+    assert guest.seen().state is JobState.STOPPED
+    kept = {path.name: path.read_bytes() for path in guest.parts()}
     assert 0 < len(kept) < 4
 
-    status, said = bench.run()
+    status, said = guest.run()
     assert status == 0, said
-    assert bench.output() == undisturbed
+    assert guest.output() == undisturbed
     for name, content in kept.items():
-        assert (bench.job / "parts" / name).read_bytes() == content
+        assert (guest.job / "parts" / name).read_bytes() == content
 
 
 @pytest.mark.parametrize(
     ("sent", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["SIGTERM", "Ctrl-C"]
 )
 def test_a_stopped_job_closes_its_run_and_can_go_on(
-    bench: Bench, undisturbed: bytes, sent: signal.Signals, status: int
+    bench: Bench, undisturbed: bytes, cluster: Any, sent: signal.Signals, status: int
 ) -> None:
     """P14."""
     process = bench.start(engine={"delay_s": 2.0})
@@ -219,26 +231,27 @@ def test_a_stopped_job_closes_its_run_and_can_go_on(
     assert manifest["sessions"][0]["status"] == "KILLED"
     assert len(manifest["shards"]) < 4
 
+    bench.address = cluster.address  # it may go on elsewhere
     status, said = bench.run()
     assert status == 0, said
     assert bench.output() == undisturbed
 
 
-def test_a_deadly_row_stops_the_job_by_its_lines(bench: Bench) -> None:
-    bench.rows = [request("a"), request("b", "deadly")]
-    status, said = bench.run()
+def test_a_deadly_row_stops_the_job_by_its_lines(guest: Bench) -> None:
+    guest.rows = [request("a"), request("b", "deadly")]
+    status, said = guest.run()
     assert status == 1
     assert "lines 1 to 2 ended their worker 3 times" in said
-    assert bench.closed() == ["FAILED"]
-    assert bench.seen().state is JobState.FAILED
+    assert guest.closed() == ["FAILED"]
+    assert guest.seen().state is JobState.FAILED
 
 
-def test_a_model_that_does_not_load_is_one_line(bench: Bench) -> None:
-    status, said = bench.run(engine={"refusal": "model.source: no such folder"})
+def test_a_model_that_does_not_load_is_one_line(guest: Bench) -> None:
+    status, said = guest.run(engine={"refusal": "model.source: no such folder"})
     assert status == 2
     assert said.splitlines()[-1] == "model.source: no such folder"
     assert "Traceback" not in said
-    assert bench.closed() == ["FAILED"]
+    assert guest.closed() == ["FAILED"]
 
 
 def test_bad_input_is_refused_before_ray_starts(bench: Bench) -> None:
