@@ -1,5 +1,6 @@
 """jobs/compare.py over a real MLflow store, and what it says where there is nothing to show."""
 
+import shutil
 import subprocess
 import sys
 from io import StringIO
@@ -130,7 +131,8 @@ def test_a_wrong_setting_is_refused_by_its_key(words: tuple[str, ...], said: str
     assert str(caught.value).startswith(said)
 
 
-def test_the_command_over_a_real_store(tmp_path: Path) -> None:
+def test_the_command_over_a_real_store(tmp_path: Path, fresh_store: Path) -> None:
+    shutil.copy(fresh_store, tmp_path / "outrider.db")
     uri = sqlite_uri(tmp_path / "outrider.db")
     connection = MlflowConnection(uri=uri, experiment="outrider", spool_dir=tmp_path / "spool")
     tracker = MlflowTracker(uri=uri, experiment="outrider", spool_dir=tmp_path / "spool")

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-NUM_ROWS = 32
+NUM_ROWS = 16
 
 
 def start(place: Path, model: Path, job_dir: str) -> subprocess.Popen[str]:
     words = [
         *("input=rows.jsonl", f"job_dir={job_dir}", f"model.source=path:{model}"),
         *("model.runtime=torch", "model.dtype=float64", "tracking=off"),
-        *("shard_rows=2", "max_rows=2", "max_tokens=180"),
+        *("shard_rows=2", "max_rows=2", "max_tokens=96", "beacons_dir=beacons"),
     ]
     return subprocess.Popen(
         [sys.executable, str(REPOSITORY / "jobs" / "bulk.py"), *words],
