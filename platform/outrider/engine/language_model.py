@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 
@@ -72,5 +72,31 @@ class LanguageModel(RoundSizes, Protocol):
         """Return logits [sum of num_logits, vocab_size], rows in order, positions in order.
 
         The tensor may be reused by the next call: copy what must outlive it.
+        """
+        ...
+
+
+@runtime_checkable
+class FeatureModel(LanguageModel, Protocol):
+    """A model that also shows what some of its layers made of the tokens: drafts are made of it.
+
+    A feature is the outputs of the layers `feature_layers` at one token, side by side. Layer i is
+    the i-th decoder layer from 0, and its output the residual stream behind it: the last one's is
+    not normalised yet. Empty `feature_layers`: it was opened without.
+    """
+
+    @property
+    def feature_layers(self) -> tuple[int, ...]: ...
+
+    @property
+    def feature_size(self) -> int:
+        """Width of a feature: number of layers * hidden size."""
+        ...
+
+    @property
+    def features(self) -> torch.Tensor:
+        """[T, feature_size] float32: of all tokens of the last forward, rows in order.
+
+        The tensor may be reused by the next forward: copy what must outlive it.
         """
         ...

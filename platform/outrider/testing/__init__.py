@@ -9,6 +9,7 @@ from outrider.testing.memory_service import Effect, MemoryService
 from outrider.testing.memory_tracker import MemoryRun, MemoryTracker
 from outrider.testing.over_model import DelayedModel, OverModel, WedgedModel
 from outrider.testing.scripted_drafter import ScriptedDrafter
+from outrider.testing.scripted_feature_model import ScriptedFeatureModel
 from outrider.testing.scripted_model import ScriptedModel
 from outrider.testing.scripted_policy import ScriptedPolicy
 from outrider.testing.toy_engine import finish, toy_engine
@@ -31,6 +32,7 @@ __all__ = [
     "MemoryTracker",
     "OverModel",
     "ScriptedDrafter",
+    "ScriptedFeatureModel",
     "ScriptedModel",
     "ScriptedPolicy",
     "WedgedModel",

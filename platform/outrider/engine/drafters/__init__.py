@@ -94,3 +94,32 @@ class SafeDrafter(Drafter, Protocol):
     def take_failures(self) -> list[str]:
         """Failures since last asked, one line each; the breaker hears of them."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What the target has just computed of one row, drafted tokens included.
+
+    A drafted token that was then rejected is found by comparing `tokens` with what the row has
+    committed. Positions may be told again (a rejected draft, preemption) and may never be told
+    (what the target's prefix cache had).
+    """
+
+    row_id: int
+    position: int  # of tokens[0] in the row
+    tokens: Sequence[int]  # [n] fed to the target at position, position + 1, ...
+    features: torch.Tensor  # [n, feature_size] float32; copy what must outlive the call
+
+
+@runtime_checkable
+class FeatureReader(Drafter, Protocol):
+    """A drafter that drafts from what the target's layers made of the tokens."""
+
+    @property
+    def feature_layers(self) -> tuple[int, ...]:
+        """The target's decoder layers that it wants (see `FeatureModel`); empty: it reads none."""
+        ...
+
+    def read(self, reads: Sequence[Read]) -> None:
+        """Take in what a forward gave, prefill chunks too; rows that never draft are left out."""
+        ...
