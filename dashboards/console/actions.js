@@ -53,7 +53,7 @@ export function Ask({ verb, rollout, current, order, onClose }) {
       ${!isGone && !current.is_controlled && html`<p class="warning">Nobody controls this rollout now. The command waits until this runs again:</p><${Command} text="python jobs/rollout.py" />`}
       ${answer?.isDone && html`<${Last} level="good" text=${answer.text} onClose=${close} />`}
       ${!answer?.isDone && isGone && html`<${Last} level="bad" text="This rollout is over meanwhile: nothing was asked." onClose=${close} />`}
-      ${!answer?.isDone && !isGone && html`<${Form} verb=${verb} rollout=${rollout} answer=${answer} onCancel=${close} ask=${(...said) => asked(order(verb, ...said), setAnswer)} />`}
+      ${!answer?.isDone && !isGone && html`<${Form} verb=${verb} rollout=${rollout} answer=${answer} onCancel=${close} ask=${(...said) => asked(order(verb, rollout.rollout_id, ...said), setAnswer)} />`}
     </dialog>`;
 }
 

@@ -65,12 +65,12 @@ export class Feed {
     this.#tell({ ...BEGINNING, link: "locked" });
   }
 
-  /** Leave a command for the rollout's controller; the server's sentence about it. Throws `Error`. */
-  async order(verb, reason, who) {
+  /** Leave a command for that rollout's controller; the server's sentence about it. Throws `Error`. */
+  async order(verb, rollout_id, reason, who) {
     const answer = await asked(ORDERS, {
       method: "POST",
       headers: { "content-type": "application/json", ...authorization() },
-      body: JSON.stringify({ verb, reason, who }),
+      body: JSON.stringify({ verb, rollout_id, reason, who }),
     });
     const told = await answer.json().catch(() => ({}));
     if (!answer.ok) throw new Error(told.error?.message ?? `the server answered ${answer.status}`);

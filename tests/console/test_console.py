@@ -62,8 +62,11 @@ class Broken:
     def look(self) -> RolloutsSeen:
         raise KeyError("a password")
 
-    def order(self, verb: Verb, *, who: str, why: str) -> str:
+    def order(self, verb: Verb, *, rollout_id: str, who: str, why: str) -> str:
         raise Fault("the database of rollouts: nobody answers")
+
+
+ABORT = {"verb": "abort", "rollout_id": "r-1"}
 
 
 def opened(beside: Beside, *, period_s: float = 0.05) -> tuple[Site, Console]:
@@ -141,7 +144,7 @@ def test_a_source_that_dies_is_named_and_its_last_word_is_not_shown() -> None:
         assert not any(name.startswith("outrider_bulk") for name in names)
         jobs.is_dead = False
         assert until(site, lambda told: bool(told["jobs"]))["jobs"][0]["num_rows_done"] == 4
-        ordered = httpx.post(f"{site.url}/console/orders", json={"verb": "abort"})
+        ordered = httpx.post(f"{site.url}/console/orders", json=ABORT)
         assert ordered.status_code == 503
         assert "nobody answers" in ordered.json()["error"]["message"]
 
@@ -181,7 +184,7 @@ def test_an_order_reaches_the_database_and_is_refused_where_it_makes_no_sense(
     site, _ = opened(Beside(rollouts=StoredRollouts(url, QUICK.url)))
     with site:
         until(site, lambda told: told["rollout"] is None)
-        early = httpx.post(f"{site.url}/console/orders", json={"verb": "abort"})
+        early = httpx.post(f"{site.url}/console/orders", json=ABORT)
         assert (early.status_code, list(tmp_path.iterdir())) == (400, [])
         store = Store(Database(url))
         status = begun(store)
@@ -189,16 +192,19 @@ def test_an_order_reaches_the_database_and_is_refused_where_it_makes_no_sense(
         assert told["rollout"]["candidate"] == "next"
         assert told["rollout"]["is_controlled"] is False
         assert "pause" in told["rollout"]["verbs"]
-        body = {"verb": "pause", "reason": "lunch\x1b[2J", "who": "ada"}
+        body = {**ABORT, "verb": "pause", "reason": "lunch\x1b[2J", "who": "ada"}
         answer = httpx.post(f"{site.url}/console/orders", json=body)
         assert answer.status_code == 200
         assert "nobody controls it now" in answer.json()["said"]
         (command,) = store.commands(status.rollout_id, waiting=True)
         assert (command.verb, command.who) == (Verb.PAUSE, "ada")
         assert command.why.startswith("lunch")
-        refused = httpx.post(f"{site.url}/console/orders", json={"verb": "resume"})
+        refused = httpx.post(f"{site.url}/console/orders", json={**ABORT, "verb": "resume"})
         assert refused.status_code == 400
         assert "resume" in refused.json()["error"]["message"]
+        late = httpx.post(f"{site.url}/console/orders", json={**ABORT, "rollout_id": "r-0"})
+        assert late.status_code == 400
+        assert "r-0 is over" in late.json()["error"]["message"]
         page = httpx.get(f"{site.url}/metrics").text
         assert "lunch" not in page
         store.database.close()
@@ -207,8 +213,8 @@ def test_an_order_reaches_the_database_and_is_refused_where_it_makes_no_sense(
 def test_no_rollout_takes_no_order() -> None:
     site, _ = opened(Beside())
     with site:
-        answer = httpx.post(f"{site.url}/console/orders", json={"verb": "abort"})
+        answer = httpx.post(f"{site.url}/console/orders", json=ABORT)
         assert answer.status_code == 400
         assert "no active rollout" in answer.json()["error"]["message"]
     with pytest.raises(UserError):
-        Beside().rollouts.order(Verb.ABORT, who="", why="")
+        Beside().rollouts.order(Verb.ABORT, rollout_id="r-1", who="", why="")

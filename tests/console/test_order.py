@@ -11,10 +11,13 @@ from outrider.core import UserError
 from outrider.rollout.command import Verb
 
 
-def test_a_verb_will_do() -> None:
-    assert read_order({"verb": "pause"}) == Order(verb=Verb.PAUSE)
-    body = {"verb": "abort", "reason": "it stutters", "who": "ada"}
-    assert read_order(body) == Order(verb=Verb.ABORT, who="ada", why="it stutters")
+def test_a_verb_and_the_rollout_that_is_meant_will_do() -> None:
+    body = {"verb": "pause", "rollout_id": "r-1"}
+    assert read_order(body) == Order(verb=Verb.PAUSE, rollout_id="r-1")
+    told = {**body, "reason": "it stutters", "who": "ada"}
+    assert read_order(told) == Order(
+        verb=Verb.PAUSE, rollout_id="r-1", who="ada", why="it stutters"
+    )
 
 
 @pytest.mark.parametrize(
@@ -24,8 +27,10 @@ def test_a_verb_will_do() -> None:
         ({"verb": ["abort"]}, "verb: one of"),
         ({"verb": "start"}, "verb: one of"),
         ({"verb": "abort", "force": True}, "force: no such field"),
-        ({"verb": "abort", "reason": 3}, "reason: a text"),
-        ({"verb": "abort", "who": "a" * 101}, "who: a text of at most 100"),
+        ({"verb": "abort"}, "rollout_id: of the rollout that is meant"),
+        ({"verb": "abort", "rollout_id": 1}, "rollout_id: a text"),
+        ({"verb": "abort", "rollout_id": "r-1", "reason": 3}, "reason: a text"),
+        ({"verb": "abort", "rollout_id": "r-1", "who": "a" * 101}, "who: a text of at most 100"),
     ],
 )
 def test_what_is_wrong_is_named(body: dict[str, Any], said: str) -> None:

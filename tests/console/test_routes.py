@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,9 +12,11 @@ from http_site import Site
 from stage import Played, empty, full, stage
 
 from outrider.console.assets import read_assets
+from outrider.console.order import Order
 from outrider.rollout.command import Verb
 
 KEY = "the-admin-key"
+ABORT = {"verb": "abort", "rollout_id": "r-1"}
 HEADERS = {"content-type": "application/json"}
 WITH_KEY = {"authorization": f"Bearer {KEY}"}
 
@@ -120,31 +123,32 @@ def test_data_and_orders_ask_for_the_admin_key_and_the_page_does_not(locked: Sit
     assert httpx.get(f"{locked.url}/console").status_code == 200
     for headers in ({}, {"authorization": "Bearer wrong"}):
         assert httpx.get(data, headers=headers).status_code == 401
-        asked = httpx.post(orders, json={"verb": "abort"}, headers=headers)
+        asked = httpx.post(orders, json=ABORT, headers=headers)
         assert asked.status_code == 401
     assert played(locked).orders == []
     assert httpx.get(data, headers=WITH_KEY).json()["needs_key"] is True
-    assert httpx.post(orders, json={"verb": "abort"}, headers=WITH_KEY).status_code == 200
+    assert httpx.post(orders, json=ABORT, headers=WITH_KEY).status_code == 200
     assert [order.verb for order in played(locked).orders] == [Verb.ABORT]
 
 
 def test_an_order_is_answered_with_a_sentence(site: Site) -> None:
-    body = {"verb": "pause", "reason": "lunch", "who": "ada"}
+    body = {**ABORT, "verb": "pause", "reason": "lunch", "who": "ada"}
     answer = httpx.post(f"{site.url}/console/orders", json=body, headers={"origin": site.url})
     assert answer.json() == {"said": answer.json()["said"]}
     order = played(site).orders[-1]
-    assert (order.verb, order.why, order.who) == (Verb.PAUSE, "lunch", "ada")
+    assert order == Order(verb=Verb.PAUSE, rollout_id="r-1", why="lunch", who="ada")
 
 
 @pytest.mark.parametrize(
     ("headers", "body", "status"),
     [
-        ({**HEADERS, "origin": "http://evil.example"}, '{"verb": "abort"}', 403),
-        ({**HEADERS, "sec-fetch-site": "cross-site"}, '{"verb": "abort"}', 403),
-        ({**HEADERS, "host": "evil.example"}, '{"verb": "abort"}', 403),
-        ({"content-type": "text/plain"}, '{"verb": "abort"}', 400),
-        ({"content-type": ""}, '{"verb": "abort"}', 400),
-        (HEADERS, '{"verb": "destroy"}', 400),
+        ({**HEADERS, "origin": "http://evil.example"}, json.dumps(ABORT), 403),
+        ({**HEADERS, "sec-fetch-site": "cross-site"}, json.dumps(ABORT), 403),
+        ({**HEADERS, "host": "evil.example"}, json.dumps(ABORT), 403),
+        ({"content-type": "text/plain"}, json.dumps(ABORT), 400),
+        ({"content-type": ""}, json.dumps(ABORT), 400),
+        (HEADERS, '{"verb": "destroy", "rollout_id": "r-1"}', 400),
+        (HEADERS, '{"verb": "abort"}', 400),
         (HEADERS, '["abort"]', 400),
     ],
 )

@@ -122,7 +122,11 @@ class Console:
     async def order(self, order: Order) -> str:
         """It is shown with the next look, which is taken at once."""
         ask = asyncio.to_thread(
-            self._beside.rollouts.order, order.verb, who=order.who, why=order.why
+            self._beside.rollouts.order,
+            order.verb,
+            rollout_id=order.rollout_id,
+            who=order.who,
+            why=order.why,
         )
         try:
             async with asyncio.timeout(ORDER_WAIT_S):

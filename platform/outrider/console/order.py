@@ -21,20 +21,25 @@ class Order:
     """What an operator asks of the active rollout, who and why."""
 
     verb: Verb
+    rollout_id: str  # the one that was looked at: another one gets nothing
     who: str = ""
     why: str = ""
 
 
 def read_order(body: Mapping[str, Any]) -> Order:
     """UserError names the field that is wrong."""
-    unknown = sorted(body.keys() - {"verb", "who", "reason"})
+    unknown = sorted(body.keys() - {"verb", "rollout_id", "who", "reason"})
     if unknown:
-        raise UserError(f"{unknown[0][:40]}: no such field; give verb, reason and who")
+        raise UserError(f"{unknown[0][:40]}: no such field; give verb, rollout_id, reason and who")
     verb = body.get("verb")
     if verb not in list(Verb):
         raise UserError(f"verb: one of {VERBS}, got {str(verb)[:40]!r}")
+    rollout_id = _text(body, "rollout_id", LONGEST_NAME)
+    if not rollout_id:
+        raise UserError("rollout_id: of the rollout that is meant, as /console/data tells it")
     return Order(
         verb=Verb(verb),
+        rollout_id=rollout_id,
         who=_text(body, "who", LONGEST_NAME),
         why=_text(body, "reason", LONGEST_REASON),
     )

@@ -36,10 +36,10 @@ class Rollouts(Protocol):
         """Nothing where there is no database yet: looking never makes one."""
         ...
 
-    def order(self, verb: Verb, *, who: str, why: str) -> str:
+    def order(self, verb: Verb, *, rollout_id: str, who: str, why: str) -> str:
         """Write it down for whoever controls the active rollout; a sentence that says so.
 
-        UserError where it can't be asked now.
+        UserError where it can't be asked now, or another rollout is active than `rollout_id`.
         """
         ...
 
@@ -69,7 +69,7 @@ class NoRollouts:
     def look(self) -> RolloutsSeen:
         return RolloutsSeen()
 
-    def order(self, verb: Verb, *, who: str, why: str) -> str:
+    def order(self, verb: Verb, *, rollout_id: str, who: str, why: str) -> str:
         raise UserError(f"{verb}: this service has no active rollout")
 
 

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 from outrider.console.ports import RolloutsSeen
 from outrider.core import Clock, SystemClock, UserError
-from outrider.rollout import annals, operator
-from outrider.rollout.command import Verb
+from outrider.rollout import annals
+from outrider.rollout.command import Command, Verb
 from outrider.rollout.database import Database
 from outrider.rollout.lease import Lease
 from outrider.rollout.outlook import outlook, past
@@ -43,20 +43,20 @@ class StoredRollouts:
             found = store and (store.active(self._url) or store.newest(self._url))
             return self._seen(store, found) if store and found else RolloutsSeen()
 
-    def order(self, verb: Verb, *, who: str, why: str) -> str:
+    def order(self, verb: Verb, *, rollout_id: str, who: str, why: str) -> str:
         with self._visit() as store:
             active = store and store.active(self._url)
             if not store or not active:
                 raise UserError(f"{verb}: this service has no active rollout")
+            _check_same(verb, rollout_id, active.status)
             _check(verb, active.status)
-            operator.order(
-                store,
-                self._url,
-                verb,
+            command = Command(
+                verb=verb,
                 who=_plain(who, WHO) or NOBODY,
                 why=_plain(why, WHY),
                 at_s=self._clock.time(),
             )
+            store.order(rollout_id, command)  # one that begins just now gets none of it
             return _told(verb, active.status, is_controlled=self._is_controlled(store))
 
     @contextmanager
@@ -82,6 +82,14 @@ class StoredRollouts:
 
     def _is_controlled(self, store: Store) -> bool:
         return Lease(store.database, self._url, self._process, self._clock).is_held()
+
+
+def _check_same(verb: Verb, rollout_id: str, status: Status) -> None:
+    if status.rollout_id != rollout_id:
+        raise UserError(
+            f"{verb}: rollout {_plain(rollout_id, WHO)} is over; the rollout of "
+            f"{status.candidate.name}, {status.rollout_id}, is active now and was asked nothing"
+        )
 
 
 def _check(verb: Verb, status: Status) -> None:
