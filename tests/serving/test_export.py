@@ -97,30 +97,23 @@ def test_the_manifest_follows_the_settings() -> None:
     assert worker["resources"]["limits"] == {"cpu": "3", "memory": "8Gi"}
 
 
-def test_serve_deploy_takes_it(model_folder: Path, tmp_path: Path) -> None:
+def test_serve_deploy_takes_it(model_folder: Path, tmp_path: Path, cluster: Any) -> None:
     """On a cluster that is there, as an operator would."""
     prepare_environment()
     import ray
     from ray import serve
 
-    port, dashboard = free_port(), free_port()
+    port = free_port()
     made = export(
         f"model.source=path:{model_folder}",
         *("model.runtime=torch", "model.dtype=float32", "max_tokens=8"),
         *(f"serving.port={port}", f"serving.log_dir={tmp_path / 'requests'}"),
     )
     files = made.write(tmp_path)
-    ray.init(
-        "local",
-        num_cpus=2,
-        include_dashboard=True,
-        dashboard_port=dashboard,
-        log_to_driver=False,
-        logging_level="error",
-    )
+    ray.init(cluster.address, log_to_driver=False, logging_level="error")
     try:
         done = subprocess.run(
-            [SERVE, "deploy", str(files[0]), "-a", f"http://127.0.0.1:{dashboard}"],
+            [SERVE, "deploy", str(files[0]), "-a", f"http://{cluster.dashboard}"],
             capture_output=True,
             text=True,
             timeout=120,

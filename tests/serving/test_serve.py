@@ -109,15 +109,13 @@ def free_port() -> int:
 
 
 @pytest.fixture(scope="module")
-def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
+def stand(tmp_path_factory: pytest.TempPathFactory, cluster: Any) -> Iterator[Stand]:
     prepare_environment()
     port, wedge = free_port(), tmp_path_factory.mktemp("serve") / "wedge"
     settings = ServingSettings(
         port=port, num_replicas=2, health_period_s=1.0, stall_s=2.0, deadline_s=30.0, max_queue=24
     )
-    ray.init(
-        "local", num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level="error"
-    )
+    ray.init(cluster.address, log_to_driver=False, logging_level="error")
     serve.start(proxy_location="Disabled")
     first = First(card=Card(fingerprint="fp"), created=1, build=f"{__name__}:candidate")
     engine = AlphabetEngine(delay_s=0.01, max_rows=4, wedge=wedge)
