@@ -116,6 +116,24 @@ def test_a_server_that_cannot_be_is_refused(key: str, value: object, problem: st
     assert problem in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "problem"),
+    [
+        ("url", "lm.example", "must begin with http:// or https://, got 'lm.example'"),
+        ("mlflow_url", "sqlite:////runs.db", "must begin with http://"),
+        ("period_s", 0.0, "must be above 0, got 0"),
+        ("keep_s", 1.0, "must be 1 to 5000 times period_s (2)"),
+        ("keep_s", 86400.0, "must be 1 to 5000 times period_s (2)"),
+    ],
+)
+def test_a_console_that_can_show_nothing_or_keeps_too_much_is_refused(
+    key: str, value: object, problem: str
+) -> None:
+    with pytest.raises(UserError, match=f"^console.{key}: ") as caught:
+        validate(changed(load(ServeJob, "serve"), f"console.{key}", value))
+    assert problem in str(caught.value)
+
+
 def test_rounds_are_not_traced_while_serving() -> None:
     with pytest.raises(UserError, match=r"^engine\.trace: .* bulk jobs only"):
         load(ServeJob, "serve", ["trace=true"])

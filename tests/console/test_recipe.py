@@ -6,10 +6,13 @@ import pickle
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from outrider import entry
 from outrider.config.load import load
 from outrider.config.schema import ConsoleSettings, ServeJob, ServingSettings
 from outrider.console.recipe import ConsoleRecipe
+from outrider.core import UserError
 from outrider.wiring.server import placed, placed_console
 from outrider.wiring.stores import RUNS
 
@@ -25,6 +28,12 @@ def test_what_is_left_open_is_said_before_it_leaves_this_machine() -> None:
 def test_what_is_said_stays() -> None:
     said = ConsoleSettings(database="postgresql://d/r", url="http://lm.example", beacons_dir="/b")
     assert placed_console(said, ServingSettings()) == said
+
+
+@pytest.mark.parametrize("database", ["sqlite:///here.db", "postgres//db", "sqlite:////"])
+def test_a_database_that_can_be_none_is_refused_by_its_key(database: str) -> None:
+    with pytest.raises(UserError, match=r"console\.database"):
+        placed(load(ServeJob, "serve", [f"console.database={database}"]))
 
 
 def test_on_a_machine_without_any_of_it_there_is_nothing_to_show(tmp_path: Path) -> None:

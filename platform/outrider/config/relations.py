@@ -12,6 +12,7 @@ from outrider.config.schema import (
     BulkSettings,
     CompareAction,
     CompareSettings,
+    ConsoleSettings,
     DrafterKind,
     DraftSettings,
     Dtype,
@@ -201,6 +202,18 @@ def _rollout(settings: RolloutSettings) -> Iterator[tuple[str, str]]:
         yield "url", f"must begin with http:// or https://, got {settings.url!r}"
 
 
+def _console(settings: ConsoleSettings) -> Iterator[tuple[str, str]]:
+    for name in ("url", "mlflow_url"):
+        url = getattr(settings, name)
+        if url and not _is_http(url):
+            yield name, f"must begin with http:// or https://, got {url!r}"
+    if not settings.period_s <= settings.keep_s <= MOST_POINTS * settings.period_s:
+        yield "keep_s", f"must be 1 to {MOST_POINTS} times period_s ({settings.period_s:g})"
+
+
+MOST_POINTS = 5000  # of a release, that a gateway keeps and a page draws
+
+
 RELATIONS: dict[type, Callable[[Any], Iterator[tuple[str, str]]]] = {
     ModelSettings: _model,
     DraftSettings: _draft,
@@ -218,4 +231,5 @@ RELATIONS: dict[type, Callable[[Any], Iterator[tuple[str, str]]]] = {
     GateSettings: _gates,
     WebhookSettings: _webhooks,
     RolloutSettings: _rollout,
+    ConsoleSettings: _console,
 }

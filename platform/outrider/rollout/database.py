@@ -28,12 +28,12 @@ class Database:
     tells a password.
     """
 
-    def __init__(self, url: str, *, visit_s: float | None = None) -> None:
+    def __init__(self, url: str, *, visit_s: float | None = None, key: str = KEY) -> None:
         """`visit_s`: it is visited as others made it, if they did (`is_there`), and nobody is
-        waited for much longer.
+        waited for much longer. `key`: the setting that named it.
         """
-        self._engine, self._name = _opened(url, visit_s)
-        self._path = _file(make_url(url))
+        self._engine, self._name = _opened(url, visit_s, key)
+        self._path, self._key = _file(make_url(url)), key
         if visit_s is None:
             self._make(url)
 
@@ -58,7 +58,7 @@ class Database:
     def _make(self, url: str) -> None:
         path = self._path
         if path is not None:
-            _make_folder(path, url)
+            _make_folder(path, url, self._key)
         with (
             self._faults(),
             locked(path.with_name(f"{path.name}.lock") if path else None),
@@ -76,12 +76,17 @@ class Database:
             raise Fault(f"the database of rollouts, {self._name}: {_reason(error)}") from error
 
 
-def _opened(url: str, visit_s: float | None) -> tuple[Engine, str]:
+def check_address(url: str, key: str) -> None:
+    """UserError where no database of rollouts can be. Nobody is asked, nothing is made."""
+    _opened(url, None, key)
+
+
+def _opened(url: str, visit_s: float | None, key: str) -> tuple[Engine, str]:
     """With the name that it goes by in messages. Nobody is asked yet."""
     try:
         where = make_url(url)
         if where.get_backend_name() == "sqlite":
-            _check_file(url)
+            _check_file(url, key)
             busy_s = BUSY_S if visit_s is None else visit_s
             where = where if visit_s is None else _existing(where)
             return create_engine(where, connect_args={"timeout": busy_s}), url
@@ -89,7 +94,7 @@ def _opened(url: str, visit_s: float | None) -> tuple[Engine, str]:
         # Asked before use: a server may have been away in between.
         return create_engine(where, pool_pre_ping=True, connect_args=limits), redacted(url)
     except (ArgumentError, ImportError, ValueError):  # SQLAlchemy's words may hold the password
-        raise UserError(f"{KEY} is no address of a database: give {FORMS}") from None
+        raise UserError(f"{key} is no address of a database: give {FORMS}") from None
 
 
 def _file(where: URL) -> Path | None:
@@ -109,17 +114,17 @@ def _limits(where: URL, visit_s: float | None) -> dict[str, int]:
     return {} if visit_s is None or not is_libpq else {"connect_timeout": round(visit_s)}
 
 
-def _check_file(url: str) -> None:
+def _check_file(url: str, key: str) -> None:
     path = database_path(url) or Path()
     if not path.is_absolute() or path.is_dir():
-        raise UserError(f"{KEY}={url!r} names no file by its absolute path: give {FORMS}")
+        raise UserError(f"{key}={url!r} names no file by its absolute path: give {FORMS}")
 
 
-def _make_folder(path: Path, url: str) -> None:
+def _make_folder(path: Path, url: str, key: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"{KEY}={url!r}: can't make {path.parent}: {error.strerror}") from error
+        raise UserError(f"{key}={url!r}: can't make {path.parent}: {error.strerror}") from error
 
 
 def _reason(error: SQLAlchemyError) -> str:

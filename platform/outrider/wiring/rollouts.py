@@ -28,11 +28,10 @@ from outrider.rollout.store import Rollout, Store
 from outrider.rollout.webhooks import Webhooks
 from outrider.rollout.words import explain, lines, of_past, parties
 from outrider.tracking.lifecycle import terminate_as_exception
-from outrider.tracking.store_uri import sqlite_uri
 from outrider.tracking.tracker import Run
 from outrider.trial.evaluation import Evaluation
 from outrider.wiring.candidates import CandidateMaker
-from outrider.wiring.stores import RUNS, registry, tracker
+from outrider.wiring.stores import ROLLOUTS, registry, tracker
 
 LEAVE_S = 70.0  # longest that the controller of a rollout whose place is taken may need to leave
 LEFT = "the rollout stays as it stands: without release it goes on, action=abort takes it back"
@@ -70,7 +69,7 @@ class Rollouts:
         self.url = chosen.url.rstrip("/")
         self.clock = SystemClock()
         self.service = HttpService(self.url, chosen.admin_key_file)
-        self.store = Store(Database(chosen.database or sqlite_uri(RUNS / "rollouts.db")))
+        self.store = Store(Database(chosen.database or ROLLOUTS))
         self.registry = registry(self.settings.tracking)
         self.tracker = tracker(self.settings.tracking)
 

@@ -25,9 +25,8 @@ from outrider.models import default_cache_dir, source
 from outrider.serving.ready import url_of
 from outrider.tracking.provenance import collect
 from outrider.tracking.release import make_release
-from outrider.tracking.store_uri import sqlite_uri
 from outrider.wiring.parts import as_registered, fetch
-from outrider.wiring.stores import BEACONS, REPOSITORY, RUNS, tracker, uri_of
+from outrider.wiring.stores import BEACONS, REPOSITORY, ROLLOUTS, RUNS, tracker, uri_of
 
 
 def serve(settings: ServeJob, words: Sequence[str] = ()) -> int:
@@ -115,10 +114,19 @@ def placed_console(console: ConsoleSettings, serving: ServingSettings) -> Consol
     """With all that is left open in it said: the gateway knows no repository."""
     return replace(
         console,
-        database=console.database or sqlite_uri(RUNS / "rollouts.db"),
+        database=_checked(console.database) or ROLLOUTS,
         url=console.url or url_of(serving),
         beacons_dir=str(Path(console.beacons_dir or BEACONS).absolute()),
     )
+
+
+def _checked(database: str) -> str:
+    """Refused here by its key: the gateway would only say so on its page."""
+    if database:
+        from outrider.rollout.database import check_address  # SQLAlchemy takes its time
+
+        check_address(database, "console.database")
+    return database
 
 
 def anchored(model: ModelSettings) -> ModelSettings:

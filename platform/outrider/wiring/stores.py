@@ -16,6 +16,7 @@ from outrider.tracking.tracker import NoTracker, Tracker
 REPOSITORY = SHIPPED.parent
 RUNS = REPOSITORY / "runs"
 BEACONS = RUNS / "jobs"  # where bulk jobs say that they are there
+ROLLOUTS = sqlite_uri(RUNS / "rollouts.db")  # where rollouts are written, and read by the console
 
 
 def tracker(settings: TrackingSettings) -> Tracker:
