@@ -1,5 +1,6 @@
 /** What an operator can ask of the rollout: a button each, and a dialog that says what will happen. */
 
+import { goOn } from "./attention.js";
 import { Command, html, useEffect, useRef, useState } from "./view.js";
 
 const NAME = "outrider.operator";
@@ -35,7 +36,7 @@ export function Actions({ rollout, onAsk }) {
  * The dialog: about the rollout as it was when it was opened. It stays with the server's answer until
  * it is closed. `current`: the rollout as it is now, which alone a command would reach.
  */
-export function Ask({ verb, rollout, current, order, onClose }) {
+export function Ask({ verb, rollout, current, service, order, onClose }) {
   const dialog = useRef(null);
   const [answer, setAnswer] = useState(null);
   useEffect(() => dialog.current.showModal(), []);
@@ -50,7 +51,7 @@ export function Ask({ verb, rollout, current, order, onClose }) {
     <dialog ref=${dialog} onClose=${leave} aria-labelledby="ask-title" aria-describedby="ask-says">
       <h2 id="ask-title">${title} the rollout of ${rollout.candidate}</h2>
       <p id="ask-says">${says(rollout)}</p>
-      ${!isGone && !current.is_controlled && html`<p class="warning">Nobody controls this rollout now. The command waits until this runs again:</p><${Command} text="python jobs/rollout.py" />`}
+      ${!isGone && !current.is_controlled && html`<p class="warning">Nobody controls this rollout now. The command waits until this runs again:</p><${Command} text=${goOn(service)} />`}
       ${answer?.isDone && html`<${Last} level="good" text=${answer.text} onClose=${close} />`}
       ${!answer?.isDone && isGone && html`<${Last} level="bad" text="This rollout is over meanwhile: nothing was asked." onClose=${close} />`}
       ${!answer?.isDone && !isGone && html`<${Form} verb=${verb} rollout=${rollout} answer=${answer} onCancel=${close} ask=${(...said) => asked(order(verb, rollout.rollout_id, ...said), setAnswer)} />`}

@@ -9,7 +9,7 @@ export function attention(snapshot) {
   const told = [
     ...snapshot.releases.flatMap((release) => [...ofHealth(release), ...ofGuard(release)]),
     ...ofReplicas(snapshot),
-    ...ofRollout(snapshot.rollout),
+    ...ofRollout(snapshot),
     ...snapshot.jobs.flatMap((job) => [...ofJob(job)]),
     ...(snapshot.service.is_leaving ? [wait("The server is stopping: it takes no new calls.")] : []),
     ...snapshot.notes.map(wait),
@@ -19,6 +19,9 @@ export function attention(snapshot) {
 
 /** Whether a release decodes plainly though it was made to draft. */
 export const isPlain = (snapshot) => snapshot.releases.some((release) => ["open", "probing"].includes(release.guard_phase));
+
+/** The command that controls rollouts of this server, wherever it listens. */
+export const goOn = ({ url }) => `python jobs/rollout.py url=${url}`;
 
 /** What the window's title says before the name: the worst there is. */
 export function trouble(snapshot, link) {
@@ -60,7 +63,7 @@ function* told(replicas, releases) {
 
 const NEWS_S = 3600; // for how long an end that nobody wished for is told
 
-function* ofRollout(rollout) {
+function* ofRollout({ rollout, service }) {
   if (!rollout) return;
   if (["rolled_back", "failed"].includes(rollout.phase) && rollout.elapsed_s < NEWS_S) yield wait(`The rollout of ${rollout.candidate} ended: ${rollout.sentence}`);
   if (rollout.is_over) return;
@@ -68,7 +71,7 @@ function* ofRollout(rollout) {
   if (rollout.waits) yield wait(`${name} waits for an operator: ${rollout.waits}`);
   if (rollout.has_stalled) yield wait(`${name} has stalled: its time ran out and nothing was decided.`);
   if (rollout.is_paused) yield wait(`${name} is paused.`);
-  if (!rollout.is_controlled) yield wait(`Nobody controls the rollout of ${rollout.candidate}: python jobs/rollout.py goes on with it.`);
+  if (!rollout.is_controlled) yield wait(`Nobody controls the rollout of ${rollout.candidate}: ${goOn(service)} goes on with it.`);
 }
 
 function* ofJob(job) {

@@ -2,11 +2,12 @@
 
 import { Badge, Empty, Panel, html, useState } from "./view.js";
 import { Actions, Ask } from "./actions.js";
+import { goOn } from "./attention.js";
 import { Stepper } from "./stepper.js";
 import { Verdicts } from "./verdicts.js";
 import { clock, digest, duration, share, words } from "./format.js";
 
-const COMMAND = `python jobs/rollout.py 'release="draft=fixed length.max=4"' plan=quick gates=rough`;
+const BEGIN = `'release="draft=fixed length.max=4"' plan=quick gates=rough`;
 const NUM_MOVES = 8;
 
 export function Rollout({ snapshot, order }) {
@@ -16,9 +17,9 @@ export function Rollout({ snapshot, order }) {
     <${Panel} id="rollout" title="Rollout" kind="full" aside=${rollout && html`<code>${rollout.rollout_id}</code>`}>
       ${rollout
         ? html`<${Told} rollout=${rollout} now_s=${snapshot.at_s} onAsk=${setAsked} />`
-        : html`<${Empty} command=${COMMAND}>No release is being tried beside stable. Begin a rollout:</${Empty}>`}
+        : html`<${Empty} command="${goOn(snapshot.service)} ${BEGIN}">No release is being tried beside stable. Begin a rollout:</${Empty}>`}
       ${past.length > 0 && html`<${PastOnes} past=${past} now_s=${snapshot.at_s} />`}
-      ${asked && html`<${Ask} key="${asked.verb} ${asked.rollout.rollout_id}" ...${asked} current=${rollout} order=${order} onClose=${() => setAsked(null)} />`}
+      ${asked && html`<${Ask} key="${asked.verb} ${asked.rollout.rollout_id}" ...${asked} current=${rollout} service=${snapshot.service} order=${order} onClose=${() => setAsked(null)} />`}
     </${Panel}>`;
 }
 

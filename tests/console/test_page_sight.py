@@ -98,7 +98,8 @@ def test_where_nothing_is_to_be_seen_it_says_what_to_do(browser: Chromium) -> No
         window.open()
         expect(window.page.get_by_role("main")).to_contain_text("No replica answers")
         expect(window.panel("Replicas")).to_contain_text("curl http://127.0.0.1:8000/readyz")
-        expect(window.panel("Rollout")).to_contain_text("python jobs/rollout.py")
+        begin = "python jobs/rollout.py url=http://127.0.0.1:8000 'release="
+        expect(window.panel("Rollout")).to_contain_text(begin)
         expect(window.panel("Bulk jobs")).to_contain_text("python jobs/bulk.py input=my.jsonl")
         expect(window.panel("Now").locator(".figure").first).to_have_text(DASH)
         assert window.complaints == []

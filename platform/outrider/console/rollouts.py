@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from outrider.console.order import LONGEST_NAME, LONGEST_REASON
 from outrider.console.ports import RolloutsSeen
 from outrider.core import Clock, SystemClock, UserError
 from outrider.rollout import annals
@@ -21,7 +22,7 @@ from outrider.tracking.process import Process
 MOST_PAST = 10
 WAIT_S = 2.0  # for a database; `source.WAIT_S` waits a little longer
 NOBODY = "console"
-WHO, WHY = 100, 1000  # characters that are written down
+KEY = "console.database"
 
 
 class StoredRollouts:
@@ -52,18 +53,19 @@ class StoredRollouts:
             _check(verb, active.status)
             command = Command(
                 verb=verb,
-                who=_plain(who, WHO) or NOBODY,
-                why=_plain(why, WHY),
+                who=_plain(who, LONGEST_NAME) or NOBODY,
+                why=_plain(why, LONGEST_REASON),
                 at_s=self._clock.time(),
             )
             store.order(rollout_id, command)  # one that begins just now gets none of it
-            return _told(verb, active.status, is_controlled=self._is_controlled(store))
+            is_controlled = self._is_controlled(store)
+            return _told(verb, active.status, self._url, is_controlled=is_controlled)
 
     @contextmanager
     def _visit(self) -> Iterator[Store | None]:
         """None where nobody made the database so far."""
         with self._lock:
-            database = self._database or Database(self._address, visit_s=WAIT_S)
+            database = self._database or Database(self._address, visit_s=WAIT_S, key=KEY)
             self._database = database
             try:
                 yield Store(database) if database.is_there else None
@@ -87,7 +89,7 @@ class StoredRollouts:
 def _check_same(verb: Verb, rollout_id: str, status: Status) -> None:
     if status.rollout_id != rollout_id:
         raise UserError(
-            f"{verb}: rollout {_plain(rollout_id, WHO)} is over; the rollout of "
+            f"{verb}: rollout {_plain(rollout_id, LONGEST_NAME)} is over; the rollout of "
             f"{status.candidate.name}, {status.rollout_id}, is active now and was asked nothing"
         )
 
@@ -102,11 +104,11 @@ def _check(verb: Verb, status: Status) -> None:
         )
 
 
-def _told(verb: Verb, status: Status, *, is_controlled: bool) -> str:
+def _told(verb: Verb, status: Status, url: str, *, is_controlled: bool) -> str:
     written = f"{verb} is written down for the rollout of {status.candidate.name}"
     if is_controlled:
         return f"{written}: it is taken at the next look"
-    return f"{written}: nobody controls it now; python jobs/rollout.py goes on with it"
+    return f"{written}: nobody controls it now; python jobs/rollout.py url={url} goes on with it"
 
 
 def _plain(text: str, most: int) -> str:
