@@ -23,6 +23,7 @@ from outrider.engine.constraint import ConstraintCompiler, MatcherError, NoConst
 from outrider.engine.draft_stage import DraftStage
 from outrider.engine.drafters import SafeDrafter
 from outrider.engine.drafters.grammar import forced_first
+from outrider.engine.feature_reading import FeatureReading
 from outrider.engine.intake import Intake
 from outrider.engine.kv_cache import BlockPool
 from outrider.engine.language_model import LanguageModel
@@ -77,6 +78,7 @@ class Engine:
             max_round_tokens=settings.max_round_tokens,
         )
         self._scoring = ScoreStage(model, self._clock, vocab_size=vocab_size)
+        self._reading = FeatureReading(model, drafter, self._clock)
         self._rows: dict[str, Row] = {}
         self._updates: list[Update] = []
         self._ledger = Ledger()
@@ -136,6 +138,7 @@ class Engine:
         if round_.turns:
             self._drafting.run(round_)
             self._scoring.run(round_)
+            self._reading.run(round_)
             self._verify(round_)
             self._commit(round_)
             self._learn(round_, self._clock.monotonic() - started)

@@ -30,6 +30,13 @@ class Turn:
     def row(self) -> Row:
         return self.slot.row
 
+    @property
+    def inputs(self) -> list[int]:
+        """What the target is fed, until the commit: committed tokens, then the drafted ones."""
+        row = self.row
+        committed = row.tokens[row.num_computed : row.num_computed + self.slot.num_tokens]
+        return [*committed, *self.proposal.tokens]
+
 
 @dataclass(slots=True)
 class Round:

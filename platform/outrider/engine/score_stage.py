@@ -46,12 +46,9 @@ class ScoreStage:
 
 
 def _row_slice(turn: Turn) -> RowSlice:
-    row, count = turn.row, turn.slot.num_tokens
-    committed = row.tokens[row.num_computed : row.num_computed + count]
-    drafted = turn.proposal.tokens
     return RowSlice(
-        tokens=[*committed, *drafted],
-        past_length=row.num_computed,
-        blocks=row.table.blocks,
-        num_logits=1 + len(drafted) if turn.slot.samples else 0,
+        tokens=turn.inputs,
+        past_length=turn.row.num_computed,
+        blocks=turn.row.table.blocks,
+        num_logits=1 + len(turn.proposal.tokens) if turn.slot.samples else 0,
     )

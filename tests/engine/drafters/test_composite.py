@@ -1,8 +1,11 @@
 """N-gram where it has a match, else the model: each row goes to one of them, in its place."""
 
+import pytest
+import torch
+
 from outrider.config.schema import NgramSettings
 from outrider.core import Request
-from outrider.engine.drafters import Drafted, DraftRow, Offer
+from outrider.engine.drafters import Drafted, DraftRow, Offer, Read
 from outrider.engine.drafters.composite import CompositeDrafter
 from outrider.engine.drafters.guarded import GuardedDrafter
 from outrider.engine.drafters.model import ModelDrafter
@@ -39,6 +42,15 @@ def composite(first=None, second=None, min_level=2):
 
 
 ROWS = [row([1, 2, 3], 0), row([1, 2, 3, 1, 2], 1), row([4, 5, 4], 2)]
+
+
+class Reader(NoDrafter):
+    def __init__(self, layers):
+        self.feature_layers = layers
+        self.told = []
+
+    def read(self, reads):
+        self.told.append(reads)
 
 
 class Broken:
@@ -113,3 +125,15 @@ def test_failures_of_both_are_heard_of():
 def test_an_empty_round_is_fine():
     assert composite().offer([], []) == []
     assert composite().propose([], []) == Drafted([], 0)
+
+
+def test_what_the_target_computed_goes_to_whoever_reads():
+    reader = Reader((1, 2))
+    read = [Read(7, 0, [3], torch.zeros(1, 4))]
+    for both in (composite(ngram(), guard(reader)), composite(guard(reader), ngram())):
+        assert both.feature_layers == (1, 2)
+        both.read(read)
+    assert reader.told == [read, read]
+    assert composite(ngram(), ngram()).feature_layers == ()
+    with pytest.raises(ValueError, match="other layers"):
+        composite(guard(Reader((1, 2))), guard(Reader((3,))))

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from outrider.core import Request
-from outrider.engine.drafters import NO_OFFER, Drafted, DraftRow, Offer, Proposal
+from outrider.engine.drafters import NO_OFFER, Drafted, DraftRow, Offer, Proposal, Read
 from outrider.engine.drafters.guarded import GuardedDrafter
 from outrider.testing import ManualClock
 
@@ -167,3 +167,27 @@ def test_an_interrupt_is_not_a_failure_of_the_drafter():
 
     with pytest.raises(KeyboardInterrupt):
         guard(Interrupted()).offer(rows(1), [1])
+
+
+def test_a_failing_read_is_heard_of_once():
+    class Reader(Puppet):
+        feature_layers = (1,)
+
+        def read(self, reads):
+            self.answer(reads[0])
+
+    told, boom = Read(0, 3, [1], torch.zeros(1, 2)), ValueError("boom")
+    guarded = guard(Reader())
+    assert guarded.feature_layers == (1,)
+    guarded.read([told])
+    assert guarded.take_failures() == []
+    guarded.read([boom])
+    assert guarded.take_failures() == ["puppet: read failed: ValueError: boom"]
+    assert guarded.take_failures() == []
+
+
+def test_a_drafter_that_reads_nothing_is_told_nothing():
+    guarded = guard(Puppet())
+    assert guarded.feature_layers == ()
+    guarded.read([Read(0, 3, [1], torch.zeros(1, 2))])
+    assert guarded.take_failures() == []

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from outrider.engine.drafters import Drafted, DraftRow, Offer, Proposal, SafeDrafter
+from outrider.engine.drafters import (
+    Drafted,
+    Drafter,
+    DraftRow,
+    FeatureReader,
+    Offer,
+    Proposal,
+    Read,
+    SafeDrafter,
+)
 
 
 class CompositeDrafter:
@@ -20,10 +29,19 @@ class CompositeDrafter:
         self._first = first
         self._second = second
         self._min_level = min_level
+        self._readers = _readers(first, second)
         self._sources: dict[int, SafeDrafter] = {}  # row id -> who made the last offer
 
     def take_failures(self) -> list[str]:
         return self._first.take_failures() + self._second.take_failures()
+
+    @property
+    def feature_layers(self) -> tuple[int, ...]:
+        return self._readers[0].feature_layers if self._readers else ()
+
+    def read(self, reads: Sequence[Read]) -> None:
+        for reader in self._readers:
+            reader.read(reads)
 
     def offer(self, rows: Sequence[DraftRow], limits: Sequence[int]) -> list[Offer]:
         """Ask the first for every row, and the second for those that it has nothing good for."""
@@ -68,3 +86,12 @@ class CompositeDrafter:
 
     def _is_good(self, offer: Offer) -> bool:
         return bool(offer.levels) and offer.levels[0] >= self._min_level
+
+
+def _readers(*drafters: Drafter) -> list[FeatureReader]:
+    """Those that read features. ValueError where they read other layers: a model gives one set."""
+    readers = [drafter for drafter in drafters if isinstance(drafter, FeatureReader)]
+    readers = [reader for reader in readers if reader.feature_layers]
+    if len({reader.feature_layers for reader in readers}) > 1:
+        raise ValueError("drafters that read other layers of the target can't be one")
+    return readers

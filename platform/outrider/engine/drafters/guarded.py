@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import torch
@@ -14,8 +15,10 @@ from outrider.engine.drafters import (
     Drafted,
     Drafter,
     DraftRow,
+    FeatureReader,
     Offer,
     Proposal,
+    Read,
     SafeDrafter,
 )
 
@@ -45,6 +48,7 @@ class GuardedDrafter:
         self._clock = clock
         self._timeout_s = timeout_s
         self._failures: list[str] = []
+        self._reader = inner if isinstance(inner, FeatureReader) else None
         self._inner_failures = inner.take_failures if isinstance(inner, SafeDrafter) else None
 
     @property
@@ -52,11 +56,22 @@ class GuardedDrafter:
         return self._inner.name
 
     def take_failures(self) -> list[str]:
-        """Failures since last asked that no proposal carries: of offer and release, and delays."""
+        """Failures that no proposal carries, since last asked: of offer, read, release; delays."""
         failures, self._failures = self._failures, []
         if self._inner_failures is not None:
             failures += self._inner_failures()
         return failures
+
+    @property
+    def feature_layers(self) -> tuple[int, ...]:
+        return () if self._reader is None else self._reader.feature_layers
+
+    def read(self, reads: Sequence[Read]) -> None:
+        if self._reader is None:
+            return
+        done = self._attempt("read", partial(self._reader.read, reads))
+        if isinstance(done, _Failed):
+            self._failures.append(done.reason)
 
     def offer(self, rows: Sequence[DraftRow], limits: Sequence[int]) -> list[Offer]:
         offers = self._attempt("offer", lambda: _counted(self._inner.offer(rows, limits), rows))
