@@ -11,8 +11,9 @@ from rollout_stand import PLAN, TICK_S, URL, Stand, another_process, sqlite_stan
 from servers import Postgres
 
 from outrider.config.schema import PlanSettings
+from outrider.console.order import LONGEST_NAME
 from outrider.console.ports import RolloutsSeen
-from outrider.console.rollouts import MOST_PAST, WHO, StoredRollouts
+from outrider.console.rollouts import MOST_PAST, StoredRollouts
 from outrider.core import Fault, UserError
 from outrider.rollout.command import Verb
 from outrider.rollout.lease import LEASE_S
@@ -180,7 +181,7 @@ def test_a_name_and_a_reason_are_a_short_line_each(tmp_path: Path, stand: Stand)
         why="one\n\ttwo\x00\ud800 ü",
     )
     (command,) = stand.store.commands(stand.rollout_id)
-    assert command.who == f"A [31mda {'x' * 500}"[:WHO]
+    assert command.who == f"A [31mda {'x' * 500}"[:LONGEST_NAME]
     assert command.why == "one two ü"
 
 
@@ -189,6 +190,12 @@ def test_a_database_that_is_none_of_ours_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(Fault, match="file is not a database") as broken:
         rollouts_of(tmp_path).look()
     assert "\n" not in str(broken.value)
+
+
+def test_a_folder_in_its_place_is_named_by_the_console_s_own_key(tmp_path: Path) -> None:
+    (tmp_path / "rollouts.db").mkdir()
+    with pytest.raises(UserError, match=r"^console\.database="):
+        rollouts_of(tmp_path).look()
 
 
 def test_a_database_that_comes_later_is_found(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from outrider.rollout.database import Database
 from outrider.rollout.phase import Phase
 from outrider.rollout.status import Status
 from outrider.rollout.store import Store
+from outrider.rollout.tables import ROLLOUTS
 from outrider.tracking.store_uri import sqlite_uri
 
 VISIT_S = 2.0
@@ -130,6 +131,18 @@ def test_a_busy_file_is_not_waited_for_for_long(tmp_path: Path) -> None:
         with pytest.raises(Fault, match="locked"):
             _ = visit.is_there
     assert visit.is_there
+    for database in (made, visit):
+        database.close()
+
+
+def test_a_table_that_somebody_holds_is_not_waited_for_for_long(postgres: Postgres) -> None:
+    url = postgres.uri("held_annals")
+    made, visit = Database(url), Database(url, visit_s=0.1)
+    with made.transaction() as connection:
+        connection.exec_driver_sql(f"LOCK TABLE {ROLLOUTS.name} IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(Fault, match="statement timeout"):
+            ended(visit, URL, 1)
+    assert ended(visit, URL, 1) == ()
     for database in (made, visit):
         database.close()
 

@@ -6,14 +6,12 @@ however many pages are open. `Fault` says in one line what does not answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from prometheus_client.metrics_core import Metric
-
 from outrider.bulk.glance import JobGlance
-from outrider.console.snapshot import RunsView, Snapshot
+from outrider.console.snapshot import RunsView
 from outrider.core import UserError
 from outrider.rollout.command import Verb
 from outrider.rollout.outlook import Outlook, Past
@@ -87,26 +85,3 @@ class NoRuns:
 
     def run_id(self) -> str:
         return ""
-
-
-class RolloutFamilies(Protocol):
-    """`rollout_metrics.families(seen)`: from the last look, never asking; as the other two.
-
-    Nothing is given where the last look failed.
-    """
-
-    def __call__(self, seen: RolloutsSeen) -> Iterator[Metric]:
-        """What is active, and `num_rollouts` by phase."""
-        ...
-
-
-class BulkFamilies(Protocol):
-    """`bulk_metrics.families(jobs)`."""
-
-    def __call__(self, jobs: tuple[JobGlance, ...]) -> Iterator[Metric]: ...
-
-
-class LineageFamilies(Protocol):
-    """`lineage_metrics.families(snapshot)`: `release_info`, `gateway_info`."""
-
-    def __call__(self, snapshot: Snapshot) -> Iterator[Metric]: ...

@@ -34,6 +34,7 @@ class Database:
         """
         self._engine, self._name = _opened(url, visit_s, key)
         self._path, self._key = _file(make_url(url)), key
+        self._limit = "" if visit_s is None else _limit(make_url(url), visit_s)
         if visit_s is None:
             self._make(url)
 
@@ -41,6 +42,8 @@ class Database:
     def transaction(self) -> Iterator[Connection]:
         """All of the block or nothing. IntegrityError passes through: it says who came first."""
         with self._faults(), self._engine.begin() as connection:
+            if self._limit:
+                connection.exec_driver_sql(self._limit)
             yield connection
 
     @property
@@ -48,8 +51,8 @@ class Database:
         """Whether it was made: its file and all its tables."""
         if self._path is not None and not self._path.exists():
             return False
-        with self._faults():
-            return set(metadata.tables) <= set(inspect(self._engine).get_table_names())
+        with self.transaction() as connection:
+            return set(metadata.tables) <= set(inspect(connection).get_table_names())
 
     def close(self) -> None:
         """No connection stays; the next transaction makes one."""
@@ -112,6 +115,12 @@ def _limits(where: URL, visit_s: float | None) -> dict[str, int]:
     """For libpq, the whole of connecting: a server that hangs hangs there."""
     is_libpq = where.get_driver_name().startswith("psycopg")
     return {} if visit_s is None or not is_libpq else {"connect_timeout": round(visit_s)}
+
+
+def _limit(where: URL, visit_s: float) -> str:
+    """Of one statement, where the server may keep it waiting: SQLite has its own limit."""
+    is_postgres = where.get_backend_name() == "postgresql"
+    return f"SET LOCAL statement_timeout = {round(1000 * visit_s)}" if is_postgres else ""
 
 
 def _check_file(url: str, key: str) -> None:
