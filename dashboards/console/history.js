@@ -9,20 +9,23 @@ export const NOTHING = { began_s: null, points: new Map() };
 export const isAnother = (history, snapshot) =>
   history.began_s !== null && history.began_s !== snapshot.service.began_s;
 
-/** With what `snapshot` tells. Another server's charts begin anew. */
+/**
+ * With what `snapshot` tells. Another server's charts begin anew. Where the server's clock was put
+ * back, points of a time to come go: no newer ones would be asked for until then.
+ */
 export function merged(history, snapshot) {
   const before = isAnother(history, snapshot) ? NOTHING : history;
-  const points = new Map(before.points);
+  const points = kept(before.points, (point) => point.at_s <= snapshot.at_s);
   for (const point of snapshot.points) {
     const known = points.get(point.release) ?? [];
     if (!known.length || point.at_s > known.at(-1).at_s) points.set(point.release, [...known, point]);
   }
-  return { began_s: snapshot.service.began_s, points: kept(points, snapshot.at_s - snapshot.keep_s) };
+  return { began_s: snapshot.service.began_s, points: kept(points, (point) => point.at_s > snapshot.at_s - snapshot.keep_s) };
 }
 
-function kept(points, from_s) {
-  const young = [...points].map(([release, told]) => [release, told.filter((point) => point.at_s > from_s)]);
-  return new Map(young.filter(([, told]) => told.length > 0));
+function kept(points, which) {
+  const chosen = [...points].map(([release, told]) => [release, told.filter(which)]);
+  return new Map(chosen.filter(([, told]) => told.length > 0));
 }
 
 /** The time of the newest point: what to ask for comes behind it. */

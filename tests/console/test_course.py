@@ -97,3 +97,12 @@ def test_releases_are_strangers_and_one_that_comes_again_begins_anew() -> None:
     assert [(each.release, each.emitted) for each in course.points] == [("main", 4), ("next", 6)]
     course = after(course.without({"next"}), 4.0, told(200), release="next")
     assert len(course.points) == 2
+
+
+def test_a_clock_that_is_put_back_takes_what_it_told_before_with_it() -> None:
+    course = Course(60.0)
+    for now_s in (0.0, 2.0, 4.0):
+        course = after(course, now_s, told(20 + round(now_s)))
+    again = course.after("main", [told(40)], guard_phase="closed", at_s=504.0, now_s=6.0)
+    (point,) = again.points
+    assert (point.at_s, point.span_s, point.emitted) == (504.0, 2.0, 16)

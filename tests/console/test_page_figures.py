@@ -28,6 +28,7 @@ def test_what_is_not_known_is_no_number(browser: Chromium, play: Play) -> None:
         "length": 3.0,
         "anew": ["b"],
         "kept": [30.0],
+        "clock_put_back": 0,
     }
 
 
@@ -58,5 +59,6 @@ _FIGURES = """async () => {
     length: figures.meanDraftLength(sums),
     anew: [...other.points.keys()],
     kept: later.points.get("a").map((one) => one.at_s),
+    clock_put_back: history.newest(history.merged(first, told(1, [], 5))),
   };
 }"""

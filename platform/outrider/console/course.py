@@ -46,7 +46,8 @@ class Course:
         look = Look(now_s, {each.replica: each for each in stats if each.has_counted})
         if not look.told:
             return self
-        kept = tuple(point for point in self.points if at_s - point.at_s < self.keep_s)
+        # None of a time to come: where the clock is put back, what was told by it goes.
+        kept = tuple(point for point in self.points if 0 <= at_s - point.at_s < self.keep_s)
         before = self.last.get(release)
         if before is not None and now_s > before.now_s:
             point = _point(release, before, look)
