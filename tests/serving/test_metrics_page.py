@@ -11,12 +11,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from outrider.config.schema import EngineSettings, SamplingSettings
 from outrider.core import Counters, Mode
 from outrider.engine.draft_sums import DraftSums
+from outrider.serving.candidate_counts import NAMES
 from outrider.serving.guard_metrics import GuardMetrics
 from outrider.serving.messages import ReplicaStats
 from outrider.serving.metrics_page import MetricsPage
 from outrider.serving.request_entry import RequestEntry
 from outrider.serving.service_recipe import ServiceRecipe
-from outrider.serving.trials import NAMES
 from outrider.telemetry.meters import METERS
 
 CHAT = "/v1/chat/completions"

@@ -102,8 +102,8 @@ def test_a_mirrored_answer_is_compared_and_is_a_sample(
         await site.ask(call(stream=stream))
         reading = site.read()
         assert [each.likeness for each in reading.comparisons] == [likeness]
-        trial = site.desk.trials.told["next"]
-        assert (trial["num_compared"], trial["num_mismatches"]) == (1, len(tokens) % 2)
+        counts = site.desk.candidate_counts.told["next"]
+        assert (counts["num_compared"], counts["num_mismatches"]) == (1, len(tokens) % 2)
         (sample,) = reading.samples
         assert (sample.is_shadow, sample.arm, sample.error) == (True, "candidate", "")
         (mirrored,) = site.candidate.calls
@@ -122,7 +122,7 @@ def test_one_more_than_there_is_room_for_is_dropped_and_counted() -> None:
             await site.ask(call())
         assert candidate.num_open == site.shadows.num_in_flight == 2
         assert site.read().num_shadows_dropped == 3
-        assert site.desk.trials.told["next"]["num_shadows_dropped"] == 3
+        assert site.desk.candidate_counts.told["next"]["num_shadows_dropped"] == 3
         candidate.go.set()
         await settle()
         assert site.shadows.num_in_flight == 0

@@ -90,7 +90,7 @@ def test_arms_are_shown_with_their_weight_before_anything_came() -> None:
 def test_what_came_of_a_candidate_stays_told_when_another_one_is_tried() -> None:
     at = desk(PLAN)
     for likeness in (*Likeness, Likeness.SAME):
-        at.trials.compare("next", likeness)
+        at.candidate_counts.compare("next", likeness)
     at.drop_shadow("next")
     at.put(replace(PLAN, stable="next", candidate="main"))
     assert shown(at, "outrider_num_compared_total") == {("main",): 0, ("next",): 4}

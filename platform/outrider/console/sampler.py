@@ -40,8 +40,10 @@ class Sampler:
         looks: dict[str, asyncio.Task[None]] = {}
         try:
             while True:
-                for name, release in (await self._running(service)).items():
-                    if name not in looks or looks[name].done():
+                running = await self._running(service)
+                looks = {name: look for name, look in looks.items() if not look.done()}
+                for name, release in running.items():
+                    if name not in looks:
                         looks[name] = asyncio.ensure_future(self.look(service, release))
                 await asyncio.sleep(self._period_s)
         finally:

@@ -17,7 +17,6 @@ from outrider.console.snapshot import (
 )
 from outrider.serving.messages import ReplicaStats
 from outrider.serving.service import Service
-from outrider.serving.split import Arm
 
 UNKNOWN = "unknown"  # health of a release that Serve does not tell of
 SILENT = "Its engine does not answer."
@@ -69,17 +68,15 @@ def _service(server: Server, service: Service, run_id: str) -> ServiceView:
 
 
 def _arms(service: Service) -> Iterator[ArmView]:
-    plan, shares = service.desk.plan, service.desk.shares
-    weights = {Arm.STABLE: 1.0 - plan.weight, Arm.CANDIDATE: plan.weight}
-    for arm, release in ((Arm.STABLE, plan.stable), (Arm.CANDIDATE, plan.candidate)):
-        if release is not None:
-            yield ArmView(
-                arm=arm.value,
-                release=release,
-                weight=weights[arm] if plan.candidate else 1.0,
-                achieved_ratio=shares.ratio(arm),
-                num_requests=shares.now[arm],
-            )
+    shares = service.desk.shares
+    for arm, release, weight in service.desk.plan.arms:
+        yield ArmView(
+            arm=arm.value,
+            release=release,
+            weight=weight,
+            achieved_ratio=shares.ratio(arm),
+            num_requests=shares.now[arm],
+        )
 
 
 def _releases(service: Service, reading: Reading) -> Iterator[ReleaseView]:

@@ -17,6 +17,7 @@ from outrider.config.schema import ServingSettings
 from outrider.core import Clock, SystemClock
 from outrider.openai.call import Call
 from outrider.serving.book import Book
+from outrider.serving.candidate_counts import CandidateCounts
 from outrider.serving.exposure import Exposure
 from outrider.serving.messages import (
     BusyError,
@@ -30,7 +31,6 @@ from outrider.serving.refusals import BUSY, CUT, LEAVING, LOST, failed
 from outrider.serving.retry import Patience
 from outrider.serving.shares import Shares
 from outrider.serving.split import Arm, Choice, Plan, choose
-from outrider.serving.trials import Trials
 
 _LOG = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class Desk:
         self.releases = dict(releases)
         self.book = Book()
         self.shares = Shares(plan)
-        self.trials = Trials()
+        self.candidate_counts = CandidateCounts()
         self._exposure = Exposure()
         self.most_calls = most_calls
         self._deadline_s = deadline_s
@@ -81,7 +81,7 @@ class Desk:
         if plan.candidate is None:
             self.book.close()
             return
-        self.trials.begin(plan.candidate)
+        self.candidate_counts.begin(plan.candidate)
         if not self.book.epoch or _tried(plan) != _tried(before):
             self.book.begin()
             self._exposure = Exposure()
@@ -94,7 +94,7 @@ class Desk:
     def drop_shadow(self, release: str) -> None:
         """There was no room for one."""
         self.book.num_shadows_dropped += 1
-        self.trials.drop(release)
+        self.candidate_counts.drop(release)
 
     @property
     def has_room_to_spare(self) -> bool:
@@ -168,7 +168,7 @@ class Desk:
         if choice.arm is not Arm.CANDIDATE or self._is_within_limit():
             return choice
         self.book.num_over_limit += 1
-        self.trials.limit(choice.release)
+        self.candidate_counts.limit(choice.release)
         return self._stable()
 
     def _release(self, trip: Trip) -> Release:

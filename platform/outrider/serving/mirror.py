@@ -97,7 +97,7 @@ class Shadow(NoShadow):
         if sample is not None:
             self._desk.book.add(sample, what.epoch)
         comparison = self._compare(mirrored)
-        self._desk.trials.compare(what.name, comparison.likeness)
+        self._desk.candidate_counts.compare(what.name, comparison.likeness)
         self._desk.book.add(comparison, what.epoch)
 
     def _decoded(self) -> None:

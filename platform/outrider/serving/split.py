@@ -31,6 +31,16 @@ class Plan:
     salt: str = ""  # of the rollout: each has its own first 5 %
     revision: int = 0  # a plan of a lower one comes too late
 
+    @property
+    def arms(self) -> tuple[tuple[Arm, str, float], ...]:
+        """Arm, its release and its share of the requests (0 to 1), stable first."""
+        if self.candidate is None:
+            return ((Arm.STABLE, self.stable, 1.0),)
+        return (
+            (Arm.STABLE, self.stable, 1.0 - self.weight),
+            (Arm.CANDIDATE, self.candidate, self.weight),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:

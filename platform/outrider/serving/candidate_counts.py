@@ -17,7 +17,7 @@ NAMES = (
 )
 
 
-class Trials:
+class CandidateCounts:
     """Counts by release."""
 
     def __init__(self) -> None:
