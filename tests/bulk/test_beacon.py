@@ -15,7 +15,7 @@ from outrider.bulk.progress import Pace
 from outrider.config.interruption import Terminated
 from outrider.core import Fault
 from outrider.testing import ManualClock
-from outrider.tracking.process import Process
+from outrider.tracking.process import PREFIX, Process
 
 
 @pytest.fixture
@@ -171,6 +171,14 @@ def test_what_cannot_be_read_is_passed_over(
             json.dumps({**told, "job": {**told["job"], "state": "lost"}})
         )
         (beacons / "unfinished.tmp").write_text("{")
+        (beacons / "deep.json").write_text("[" * 100_000)
+        (beacons / "folder.json").mkdir()
+        (beacons / "process.json").write_text(json.dumps({**told, "process": 5}))
+        number = {**told["process"], f"{PREFIX}pid": "x", f"{PREFIX}started": ""}
+        (beacons / "number.json").write_text(json.dumps({**told, "process": number}))
+        for name in ("name", "num_rows", "began_s", "eta_s", "fingerprint"):
+            job = {**told["job"], name: ["of another kind"]}
+            (beacons / f"{name}.json").write_text(json.dumps({**told, "job": job}))
         assert len(all_jobs(beacons)) == 1
 
 

@@ -6,17 +6,30 @@ job, and changes nothing.
 
 from __future__ import annotations
 
+import heapq
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import Any, get_type_hints
 
 from outrider.tracking.process import Process
 
 BEACON_VERSION = 1
 MOST_SHOWN = 20
-MOST_READ = 200  # the newest: looking costs the same however many there are
+MOST_READ = 200  # the newest: looking costs about the same however many there are
+UNREADABLE = (  # what a file that no driver of ours wrote may lead to
+    OSError,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+)
 
 
 class JobState(StrEnum):
@@ -59,6 +72,12 @@ class JobGlance:
         return replace(self, tokens_per_s=0.0, eta_s=None)
 
 
+KINDS = {  # of each field's value; a whole number is a number too
+    name: kind | int if kind in (float, float | None) else kind
+    for name, kind in get_type_hints(JobGlance).items()
+}
+
+
 def all_jobs(
     beacons_dir: Path, *, most: int = MOST_SHOWN, here: Process | None = None
 ) -> tuple[JobGlance, ...]:
@@ -75,28 +94,39 @@ def all_jobs(
 def look_at(beacon: Path, here: Process) -> JobGlance | None:
     """The job of one beacon; None where it can't be read, or its folder is gone."""
     try:
-        told = json.loads(beacon.read_bytes())
-        if told["version"] != BEACON_VERSION or not Path(told["job"]["job_dir"]).is_dir():
-            return None
-        job = JobGlance(**{**told["job"], "state": JobState(told["job"]["state"])})
-        process = Process.from_tags(told["process"])
-    except (OSError, ValueError, TypeError, KeyError):
+        return _read(json.loads(beacon.read_bytes()), here)
+    except UNREADABLE:
         return None
+
+
+def _read(told: Any, here: Process) -> JobGlance | None:
+    if told["version"] != BEACON_VERSION or not Path(told["job"]["job_dir"]).is_dir():
+        return None
+    job = _job(told["job"])
+    process = Process.from_tags(told["process"])
     is_left = job.state is JobState.RUNNING and process is not None and process.is_gone(here)
     return _shown(replace(job.at_rest, state=JobState.STOPPED) if is_left else job)
 
 
+def _job(told: Mapping[str, Any]) -> JobGlance:
+    """Each figure is of its kind: one that is none would take all others off /metrics."""
+    job = JobGlance(**{**told, "state": JobState(told["state"])})
+    for name, kind in KINDS.items():
+        if not isinstance(getattr(job, name), kind):
+            raise TypeError(name)
+    return job
+
+
 def _newest(beacons_dir: Path) -> list[Path]:
-    dated = sorted(_dated(beacons_dir), key=lambda each: each[0], reverse=True)
-    return [path for _, path in dated[:MOST_READ]]
+    return [Path(path) for _, path in heapq.nlargest(MOST_READ, _dated(beacons_dir))]
 
 
-def _dated(beacons_dir: Path) -> Iterator[tuple[float, Path]]:
-    for path in beacons_dir.glob("*.json"):
-        try:
-            yield path.stat().st_mtime, path
-        except OSError:  # taken away just now
-            continue
+def _dated(beacons_dir: Path) -> Iterator[tuple[float, str]]:
+    with suppress(OSError), os.scandir(beacons_dir) as entries:  # cheap, of thousands as well
+        for entry in entries:
+            with suppress(OSError):  # taken away just now
+                if entry.name.endswith(".json"):
+                    yield entry.stat().st_mtime, entry.path
 
 
 def _rank(job: JobGlance) -> tuple[bool, float]:
