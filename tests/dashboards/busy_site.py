@@ -7,12 +7,12 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import httpx2 as httpx
 from http_site import Site
+from letters_engine import BROKEN, LettersEngine
 from scene import scene
 
 from outrider.bulk.glance import JobGlance
@@ -24,18 +24,8 @@ from outrider.config.schema import (
 )
 from outrider.console.console import Beside, Console
 from outrider.console.ports import NoRollouts, RolloutsSeen
-from outrider.core import SystemClock
-from outrider.engine.runner import Runner
 from outrider.rollout.phase import Phase
 from outrider.serving.service_recipe import ServiceRecipe
-from outrider.testing import (
-    AlphabetEngine,
-    ByteTokenizer,
-    DelayedModel,
-    ScriptedDrafter,
-    ScriptedModel,
-    toy_engine,
-)
 
 SETTINGS = ServingSettings(
     port=0,
@@ -46,43 +36,11 @@ SETTINGS = ServingSettings(
     fallback_min_drafted=40,
     fallback_wait_s=600.0,
 )
-BROKEN = "!"  # the target has no logits for what follows it
 NUM_CLIENTS = 10
 _PLAN = {"stable": "main", "candidate": "next", "weight": 0.5, "shadow_share": 1.0, "revision": 1}
 
 
-def letters(prefix: Sequence[int]) -> list[float]:
-    """a to z and again."""
-    scores = [0.0] * 257
-    scores[ord("a") + (prefix[-1] - ord("a") + 1) % 26] = 2.0
-    return [float("nan")] * 257 if ord(BROKEN) in prefix else scores
-
-
-@dataclass(frozen=True, kw_only=True)
-class LettersEngine(AlphabetEngine):
-    """Its drafter knows what comes next, or never does."""
-
-    knows: bool = True
-    max_rows: int = 2
-
-    def __call__(self) -> tuple[Runner, ByteTokenizer]:
-        def script(tokens: Sequence[int], length: int) -> list[int]:
-            start = tokens[-1] - ord("a") + 1
-            right = [ord("a") + (start + i) % 26 for i in range(length)]
-            return right if self.knows else [0] * length
-
-        engine = toy_engine(
-            DelayedModel(ScriptedModel(letters, vocab_size=257, num_blocks=2048), 0.002, None),
-            ScriptedDrafter(script),
-            length=3,
-            tokenizer=ByteTokenizer(),
-            clock=SystemClock(),
-            settings=EngineSettings(max_rows=self.max_rows),
-        )
-        return Runner(engine), ByteTokenizer()
-
-
-class Trials(NoRollouts):
+class Rollouts(NoRollouts):
     """The one of the scene is active, and others are over."""
 
     def look(self) -> RolloutsSeen:
@@ -102,7 +60,7 @@ class Jobs:
 
 
 def _console() -> Console:
-    beside = Beside(rollouts=Trials(), jobs=Jobs())
+    beside = Beside(rollouts=Rollouts(), jobs=Jobs())
     return Console(ConsoleSettings(period_s=0.5), beside, {}, period_s=0.5)
 
 
@@ -119,10 +77,10 @@ class BusySite:
             additions=(_console,),
         )
         self.site = Site(
-            engine=LettersEngine(),
+            engine=LettersEngine(max_rows=2),
             settings=SETTINGS,
             num_replicas=2,
-            engines={"next": LettersEngine(knows=False)},
+            engines={"next": LettersEngine(max_rows=2, knows=lambda: False)},
             recipe=recipe,
         )
         self._is_over = threading.Event()

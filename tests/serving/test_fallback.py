@@ -4,29 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import httpx2 as httpx
 from http_site import Site
+from letters_engine import LettersEngine
 from prometheus_client.parser import text_string_to_metric_families
 
-from outrider.config.schema import EngineSettings, ServingSettings
-from outrider.core import SystemClock
-from outrider.engine.runner import Runner
+from outrider.config.schema import ServingSettings
 from outrider.serving.guard_metrics import GuardMetrics
 from outrider.serving.messages import Release
 from outrider.serving.metrics_page import MetricsPage
 from outrider.serving.watch import Watch
-from outrider.testing import (
-    AlphabetEngine,
-    ByteTokenizer,
-    DelayedModel,
-    ScriptedDrafter,
-    ScriptedModel,
-    toy_engine,
-)
 
 SETTINGS = ServingSettings(
     port=0,
@@ -37,36 +26,6 @@ SETTINGS = ServingSettings(
     fallback_max_wait_s=1.0,
     fallback_probe_share=0.5,
 )
-
-
-def letters(prefix: Sequence[int]) -> list[float]:
-    """a to z and again."""
-    last, scores = prefix[-1], [0.0] * 257
-    scores[ord("a") + (last - ord("a") + 1) % 26] = 2.0
-    return scores
-
-
-@dataclass(frozen=True, kw_only=True)
-class CollapsingEngine(AlphabetEngine):
-    """Its drafter knows what comes next only while `knows` is set."""
-
-    knows: threading.Event = field(default_factory=threading.Event)
-
-    def __call__(self) -> tuple[Runner, ByteTokenizer]:
-        def script(tokens: Sequence[int], length: int) -> list[int]:
-            start = tokens[-1] - ord("a") + 1
-            right = [ord("a") + (start + i) % 26 for i in range(length)]
-            return right if self.knows.is_set() else [0] * length
-
-        engine = toy_engine(
-            DelayedModel(ScriptedModel(letters, vocab_size=257, num_blocks=2048), 0.002, None),
-            ScriptedDrafter(script),
-            length=3,
-            tokenizer=ByteTokenizer(),
-            clock=SystemClock(),
-            settings=EngineSettings(max_rows=self.max_rows),
-        )
-        return Runner(engine), ByteTokenizer()
 
 
 class Clients:
@@ -124,11 +83,12 @@ def metrics(url: str) -> dict[tuple[str, str], float]:
 
 
 def test_a_release_falls_back_probes_and_recovers_and_no_client_sees_it() -> None:
-    engine, releases = CollapsingEngine(), dict[str, Release]()
-    engine.knows.set()
+    knows, releases = threading.Event(), dict[str, Release]()
+    knows.set()
     watch = Watch(lambda: releases, SETTINGS, period_s=0.05)
     page = MetricsPage("alphabet", [GuardMetrics(watch.told)])
     fields = {"watch": watch, "metrics": page.render}
+    engine = LettersEngine(knows=knows.is_set)
     with Site(engine=engine, settings=SETTINGS, num_replicas=2, service_fields=fields) as site_:
         releases["main"] = site_.release
         with Clients(site_.url) as clients:
@@ -136,7 +96,7 @@ def test_a_release_falls_back_probes_and_recovers_and_no_client_sees_it() -> Non
             time.sleep(0.5)
             assert watch.transitions() == []
 
-            engine.knows.clear()
+            knows.clear()
             fallen = wait_for(site_.url, "open")
             assert "were accepted" in fallen["reason"]
             told = status(site_.url)["replicas"]
@@ -146,7 +106,7 @@ def test_a_release_falls_back_probes_and_recovers_and_no_client_sees_it() -> Non
                 assert time.monotonic() < until
                 time.sleep(0.02)
 
-            engine.knows.set()
+            knows.set()
             wait_for(site_.url, "closed")
             told = status(site_.url)["replicas"]
             assert [each["mode"] for each in told] == ["speculative", "speculative"]
