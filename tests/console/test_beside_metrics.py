@@ -143,11 +143,10 @@ def test_a_job_counts_from_the_moment_that_it_is_there() -> None:
 def test_two_folders_of_one_name_are_two_series() -> None:
     twin = replace(JOB, job_dir="/other/reviews", num_rows=7)
     told = shown(bulk_metrics.families((JOB, twin, replace(JOB, name="letters"))))
-    assert told["outrider_bulk_num_rows"] == {
-        ("/data/reviews",): 100,
-        ("/other/reviews",): 7,
-        ("letters",): 100,
-    }
+    rows = {label: num for (label,), num in told["outrider_bulk_num_rows"].items()}
+    assert (len(rows), rows.pop("letters")) == (3, 100)
+    assert sorted(rows.values()) == [7, 100]
+    assert all(label.startswith("reviews-") and "/" not in label for label in rows)
 
 
 def test_releases_are_told_with_their_arm_and_fingerprint() -> None:

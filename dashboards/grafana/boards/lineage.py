@@ -62,7 +62,7 @@ def _rollouts() -> Iterator[Panel]:
         ("Failed", f'phase="{Phase.FAILED}"', "red"),
         ("Superseded", f'phase="{Phase.SUPERSEDED}"', NEUTRAL),
     ):
-        counted = level(live.NUM_ROLLOUTS, where=phases, how="sum")
+        counted = level(live.NUM_ROLLOUTS, where=phases)
         steps = ((None, NEUTRAL), (1.0, colour))
         yield figure(title, live.NUM_ROLLOUTS, counted, steps=steps, width=4)
     course = (level(live.NUM_ROLLOUTS, "phase", 'phase=~".+"', "max"), "{{phase}}")

@@ -10,7 +10,7 @@ from boards.board import board, choice
 from boards.panels import BAD, GOOD, NEUTRAL, Panel, figure, lines, states, table
 from boards.query import growth, level, quantile, rate, ratio, state, total
 from boards.serving import failures
-from boards.words import NO_YES, ROLLOUT, ROLLOUT_WORDS, VERDICT, VERDICT_WORDS, YES_NO
+from boards.words import CONTROLLED, NO_YES, ROLLOUT, ROLLOUT_WORDS, VERDICT, VERDICT_WORDS
 from outrider.telemetry import live_meters as live
 from outrider.telemetry import meters
 
@@ -45,7 +45,7 @@ def _now() -> Iterator[Panel]:
         ("Paused", live.ROLLOUT_PAUSED, NO_YES),
         ("Waits for an operator", live.ROLLOUT_WAITS, NO_YES),
         ("Stalled", live.ROLLOUT_STALLED, NO_YES),
-        ("Controlled by", live.ROLLOUT_CONTROLLED, YES_NO),
+        ("Controlled by", live.ROLLOUT_CONTROLLED, CONTROLLED),
     ):
         yield figure(title, meter, level(meter, BY, C, "max"), words=words)
 

@@ -20,7 +20,7 @@ VERDICT = (Verdict.INCONCLUSIVE, Verdict.PASS, Verdict.FAIL)
 VERDICT_WORDS: States = (("inconclusive", WARN), ("pass", GOOD), ("fail", BAD))
 ROLLOUT = tuple(Rollout)
 NO_YES: States = (("no", NEUTRAL), ("yes", WARN))
-YES_NO: States = (("nobody", BAD), ("a process", GOOD))
+CONTROLLED: States = (("nobody", BAD), ("a process", GOOD))
 RUNNING: States = (("no", NEUTRAL), ("yes", GOOD))
 
 

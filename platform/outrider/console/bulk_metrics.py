@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 
@@ -47,6 +48,12 @@ def families(jobs: Jobs) -> Iterator[Metric]:
 
 
 def _labels(jobs: Jobs) -> list[str]:
-    """Names of folders; where two have one, their paths: no series twice."""
+    """Names of folders; where two have one, a digest of the path goes with it: no series twice,
+    and no path for whoever may read the page.
+    """
     named = Counter(job.name for job in jobs)
-    return [job.name if named[job.name] == 1 else job.job_dir for job in jobs]
+    return [job.name if named[job.name] == 1 else f"{job.name}-{_digest(job)}" for job in jobs]
+
+
+def _digest(job: JobGlance) -> str:
+    return hashlib.sha256(job.job_dir.encode()).hexdigest()[:8]
