@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,8 +28,9 @@ TEXTS = ("The ferry leaves at 22:40.", "A boat without a rudder drifts.", "Name:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory: pytest.TempPathFactory, fresh_store: Path) -> Path:
     folder = tmp_path_factory.mktemp("sweep")
+    shutil.copy(fresh_store, folder / "runs.db")
     for name, count in (("prompts", 12), ("warm", 2)):
         rows = [
             {

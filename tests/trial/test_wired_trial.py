@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,8 +30,9 @@ TEXTS = ("The ferry leaves at 22:40.", "A boat without a rudder drifts.", "Name:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory: pytest.TempPathFactory, fresh_store: Path) -> Path:
     folder = tmp_path_factory.mktemp("trial")
+    shutil.copy(fresh_store, folder / "runs.db")
     for name, count in (("prompts", 8), ("warm", 2)):
         rows = [
             {
@@ -61,9 +64,11 @@ def words(place: Path, uri: str, model_folder: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def ray_is_there(place: Path) -> Iterator[None]:
-    with ray_session(place / "ray.log", num_cpus=1):
-        yield
+def ray_is_there(place: Path, cluster: Any) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_ADDRESS", cluster.address)
+        with ray_session(place / "ray.log", num_cpus=1):
+            yield
 
 
 def measured(folder: Path, words: Sequence[str]) -> TrialRecord:
