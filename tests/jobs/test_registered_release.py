@@ -65,9 +65,7 @@ def registry(place: Path) -> MlflowRegistry:
 
 
 @pytest.fixture(scope="module")
-def place(
-    tmp_path_factory: pytest.TempPathFactory, model_folder: Path, fresh_store: Path
-) -> Path:
+def place(tmp_path_factory: pytest.TempPathFactory, model_folder: Path, fresh_store: Path) -> Path:
     """A folder with an input, a model, and one bulk job done whose release is the champion."""
     folder = tmp_path_factory.mktemp("registered")
     shutil.copy(fresh_store, folder / "runs.db")
