@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from http_site import Site
 from outrider.bulk.glance import JobGlance, JobState
 from outrider.config.schema import ConsoleSettings, GateSettings, PlanSettings
 from outrider.console.console import Beside, Console
+from outrider.console.order import Order
 from outrider.console.ports import RolloutsSeen
 from outrider.console.rollouts import StoredRollouts
 from outrider.core import Fault, UserError
@@ -57,12 +58,10 @@ class Jobs:
 class Broken:
     """`Rollouts` that answers nobody."""
 
-    looked: list[float] = field(default_factory=list)
-
     def look(self) -> RolloutsSeen:
         raise KeyError("a password")
 
-    def order(self, verb: Verb, *, rollout_id: str, who: str, why: str) -> str:
+    def order(self, order: Order) -> str:
         raise Fault("the database of rollouts: nobody answers")
 
 
@@ -217,4 +216,4 @@ def test_no_rollout_takes_no_order() -> None:
         assert answer.status_code == 400
         assert "no active rollout" in answer.json()["error"]["message"]
     with pytest.raises(UserError):
-        Beside().rollouts.order(Verb.ABORT, rollout_id="r-1", who="", why="")
+        Beside().rollouts.order(Order(verb=Verb.ABORT, rollout_id="r-1"))

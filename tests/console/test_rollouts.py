@@ -11,7 +11,7 @@ from rollout_stand import PLAN, TICK_S, URL, Stand, another_process, sqlite_stan
 from servers import Postgres
 
 from outrider.config.schema import PlanSettings
-from outrider.console.order import LONGEST_NAME
+from outrider.console.order import LONGEST_NAME, Order
 from outrider.console.ports import RolloutsSeen
 from outrider.console.rollouts import MOST_PAST, StoredRollouts
 from outrider.core import Fault, UserError
@@ -36,7 +36,7 @@ def test_without_a_database_there_are_no_rollouts_and_none_is_made(tmp_path: Pat
     rollouts = rollouts_of(tmp_path / "nowhere")
     assert rollouts.look() == RolloutsSeen()
     with pytest.raises(UserError, match="abort: this service has no active rollout"):
-        rollouts.order(Verb.ABORT, rollout_id="one", who="", why="")
+        rollouts.order(Order(verb=Verb.ABORT, rollout_id="one"))
     assert not list(tmp_path.iterdir())
 
 
@@ -120,7 +120,9 @@ def test_an_order_is_taken_by_the_real_controller(tmp_path: Path, stand: Stand) 
     stand.begin()
     controller = stand.controller()
     stand.until(controller, "canary")
-    said = rollouts.order(Verb.PAUSE, rollout_id=stand.rollout_id, who="Ada", why="lunch")
+    said = rollouts.order(
+        Order(verb=Verb.PAUSE, rollout_id=stand.rollout_id, who="Ada", why="lunch")
+    )
     assert said == (
         "pause is written down for the rollout of candidate: it is taken at the next look"
     )
@@ -131,30 +133,30 @@ def test_an_order_is_taken_by_the_real_controller(tmp_path: Path, stand: Stand) 
     assert Verb.RESUME in paused.verbs
 
     with pytest.raises(UserError) as refused:
-        rollouts.order(Verb.PAUSE, rollout_id=stand.rollout_id, who="Ada", why="")
+        rollouts.order(Order(verb=Verb.PAUSE, rollout_id=stand.rollout_id, who="Ada"))
     assert str(refused.value) == (
         "pause: not now, the rollout of candidate is paused in canary; "
         "it takes abort, resume, promote"
     )
 
-    rollouts.order(Verb.ABORT, rollout_id=stand.rollout_id, who="", why="")
+    rollouts.order(Order(verb=Verb.ABORT, rollout_id=stand.rollout_id))
     assert controller.tick().phase is Phase.ABORTED
     ended = rollouts.look().newest
     assert ended is not None
     assert (ended.reason, ended.verbs) == ("aborted by console", ())
     with pytest.raises(UserError, match="abort: this service has no active rollout"):
-        rollouts.order(Verb.ABORT, rollout_id=stand.rollout_id, who="", why="")
+        rollouts.order(Order(verb=Verb.ABORT, rollout_id=stand.rollout_id))
 
 
 def test_an_order_for_one_that_is_over_is_none_for_the_next(tmp_path: Path, stand: Stand) -> None:
     rollouts = rollouts_of(tmp_path, stand)
     stand.begin()
     before = stand.rollout_id
-    rollouts.order(Verb.ABORT, rollout_id=before, who="Ada", why="")
+    rollouts.order(Order(verb=Verb.ABORT, rollout_id=before, who="Ada"))
     stand.run()
     stand.begin()
     with pytest.raises(UserError) as refused:
-        rollouts.order(Verb.ABORT, rollout_id=before, who="Ben", why="")
+        rollouts.order(Order(verb=Verb.ABORT, rollout_id=before, who="Ben"))
     assert str(refused.value) == (
         f"abort: rollout {before} is over; the rollout of candidate, {stand.rollout_id}, is "
         "active now and was asked nothing"
@@ -166,7 +168,7 @@ def test_what_nobody_takes_now_says_so_and_waits(tmp_path: Path, stand: Stand) -
     stand.begin()
     rollouts = rollouts_of(tmp_path, stand)
     assert "nobody controls it now" in rollouts.order(
-        Verb.ABORT, rollout_id=stand.rollout_id, who="Ada", why=""
+        Order(verb=Verb.ABORT, rollout_id=stand.rollout_id, who="Ada")
     )
     assert stand.run().phase is Phase.ABORTED
 
@@ -175,10 +177,12 @@ def test_a_name_and_a_reason_are_a_short_line_each(tmp_path: Path, stand: Stand)
     stand.begin()
     rollouts = rollouts_of(tmp_path, stand)
     rollouts.order(
-        Verb.PAUSE,
-        rollout_id=stand.rollout_id,
-        who="A\x1b[31mda\n" + "x" * 500,
-        why="one\n\ttwo\x00\ud800 ü",
+        Order(
+            verb=Verb.PAUSE,
+            rollout_id=stand.rollout_id,
+            who="A\x1b[31mda\n" + "x" * 500,
+            why="one\n\ttwo\x00\ud800 ü",
+        )
     )
     (command,) = stand.store.commands(stand.rollout_id)
     assert command.who == f"A [31mda {'x' * 500}"[:LONGEST_NAME]
@@ -211,7 +215,7 @@ def test_on_postgresql_it_is_the_same_and_an_outage_is_one_line(postgres: Postgr
     assert rollouts.look() == RolloutsSeen()
     stand = Stand(url)
     stand.begin()
-    rollouts.order(Verb.PAUSE, rollout_id=stand.rollout_id, who="Ada", why="")
+    rollouts.order(Order(verb=Verb.PAUSE, rollout_id=stand.rollout_id, who="Ada"))
     assert stand.controller().tick().is_paused
     newest = rollouts.look().newest
     assert newest is not None

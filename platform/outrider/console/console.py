@@ -121,16 +121,9 @@ class Console:
 
     async def order(self, order: Order) -> str:
         """It is shown with the next look, which is taken at once."""
-        ask = asyncio.to_thread(
-            self._beside.rollouts.order,
-            order.verb,
-            rollout_id=order.rollout_id,
-            who=order.who,
-            why=order.why,
-        )
         try:
             async with asyncio.timeout(ORDER_WAIT_S):
-                said = await ask
+                said = await asyncio.to_thread(self._beside.rollouts.order, order)
         except TimeoutError as error:
             raise Fault(
                 f"{order.verb}: no answer within {ORDER_WAIT_S:g} s; it may be written down: look "

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from outrider.bulk.glance import JobGlance
+from outrider.console.order import Order
 from outrider.console.snapshot import RunsView
 from outrider.core import UserError
-from outrider.rollout.command import Verb
 from outrider.rollout.outlook import Outlook, Past
 from outrider.rollout.phase import Phase
 
@@ -34,10 +34,10 @@ class Rollouts(Protocol):
         """Nothing where there is no database yet: looking never makes one."""
         ...
 
-    def order(self, verb: Verb, *, rollout_id: str, who: str, why: str) -> str:
+    def order(self, order: Order) -> str:
         """Write it down for whoever controls the active rollout; a sentence that says so.
 
-        UserError where it can't be asked now, or another rollout is active than `rollout_id`.
+        UserError where it can't be asked now, or another rollout is active than the one it names.
         """
         ...
 
@@ -67,8 +67,8 @@ class NoRollouts:
     def look(self) -> RolloutsSeen:
         return RolloutsSeen()
 
-    def order(self, verb: Verb, *, rollout_id: str, who: str, why: str) -> str:
-        raise UserError(f"{verb}: this service has no active rollout")
+    def order(self, order: Order) -> str:
+        raise UserError(f"{order.verb}: this service has no active rollout")
 
 
 class NoBulkJobs:

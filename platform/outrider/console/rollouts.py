@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from outrider.console.order import LONGEST_NAME, LONGEST_REASON
+from outrider.console.order import LONGEST_NAME, LONGEST_REASON, Order
 from outrider.console.ports import RolloutsSeen
 from outrider.core import Clock, SystemClock, UserError
 from outrider.rollout import annals
@@ -44,20 +44,21 @@ class StoredRollouts:
             found = store and (store.active(self._url) or store.newest(self._url))
             return self._seen(store, found) if store and found else RolloutsSeen()
 
-    def order(self, verb: Verb, *, rollout_id: str, who: str, why: str) -> str:
+    def order(self, order: Order) -> str:
+        verb = order.verb
         with self._visit() as store:
             active = store and store.active(self._url)
             if not store or not active:
                 raise UserError(f"{verb}: this service has no active rollout")
-            _check_same(verb, rollout_id, active.status)
+            _check_same(verb, order.rollout_id, active.status)
             _check(verb, active.status)
             command = Command(
                 verb=verb,
-                who=_plain(who, LONGEST_NAME) or NOBODY,
-                why=_plain(why, LONGEST_REASON),
+                who=_plain(order.who, LONGEST_NAME) or NOBODY,
+                why=_plain(order.why, LONGEST_REASON),
                 at_s=self._clock.time(),
             )
-            store.order(rollout_id, command)  # one that begins just now gets none of it
+            store.order(order.rollout_id, command)  # one that begins just now gets none of it
             is_controlled = self._is_controlled(store)
             return _told(verb, active.status, self._url, is_controlled=is_controlled)
 
