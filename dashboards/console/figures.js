@@ -25,6 +25,8 @@ function added(arrays) {
   return sums;
 }
 
+const sumOf = (counts) => counts.reduce((sum, count) => sum + count, 0);
+
 /** Those of the last `window_s` seconds before `now_s`. */
 export const recent = (points, now_s, window_s) => points.filter((point) => point.at_s > now_s - window_s);
 
@@ -43,14 +45,13 @@ export const acceptance = (sums) => ratio(sums.accepted, sums.evaluated);
 /** Drafted tokens per round that drafted. */
 export function meanDraftLength(sums) {
   const rounds = sums.rounds_by_draft_length;
-  const drafting = rounds.slice(1).reduce((sum, count) => sum + count, 0);
-  return ratio(rounds.reduce((sum, count, length) => sum + count * length, 0), drafting);
+  return ratio(sumOf(rounds.map((count, length) => count * length)), sumOf(rounds.slice(1)));
 }
 
 /** Rounds that drafted, of all. */
 export function draftingShare(sums) {
   const rounds = sums.rounds_by_draft_length;
-  const all = rounds.reduce((sum, count) => sum + count, 0);
+  const all = sumOf(rounds);
   return ratio(all - (rounds[0] ?? 0), all);
 }
 
@@ -83,7 +84,7 @@ export function line(points, figure, { width_s, period_s }) {
 export function cells(points, { bin_s }) {
   return [...binned(points, bin_s)].flatMap(([from_s, inside]) => {
     const rounds = total(inside).rounds_by_draft_length;
-    const all = rounds.reduce((sum, count) => sum + count, 0);
+    const all = sumOf(rounds);
     return rounds
       .map((count, length) => ({ from_s, to_s: from_s + bin_s, length, share: count / all, rounds: count }))
       .filter((cell) => cell.rounds > 0);

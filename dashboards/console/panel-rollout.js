@@ -4,7 +4,7 @@ import { Badge, Empty, Panel, html, useState } from "./view.js";
 import { Actions, Ask } from "./actions.js";
 import { goOn } from "./attention.js";
 import { Stepper } from "./stepper.js";
-import { Verdicts } from "./verdicts.js";
+import { VERDICTS, Verdicts } from "./verdicts.js";
 import { clock, digest, duration, share, words } from "./format.js";
 
 const BEGIN = `'release="draft=fixed length.max=4"' plan=quick gates=rough`;
@@ -62,11 +62,10 @@ function placeOf({ phase, step, weights }) {
   return phase === "canary" ? `canary, step ${step + 1} of ${weights.length}` : words(phase);
 }
 
-const LEVELS = { pass: "good", fail: "bad", inconclusive: "still" };
-
 function Overall({ rollout }) {
   if (!rollout.findings.length) return null;
-  return html`<${Badge} level=${LEVELS[rollout.verdict]}>${rollout.verdict}</${Badge}> <span class="aside">${rollout.verdict_reason}</span>`;
+  const { level, word } = VERDICTS[rollout.verdict];
+  return html`<${Badge} level=${level}>${word}</${Badge}> <span class="aside">${rollout.verdict_reason}</span>`;
 }
 
 /** Newest first. */

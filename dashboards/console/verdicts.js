@@ -5,7 +5,7 @@ import { evenOf, isFloor, kindOf, scaleOf, written } from "./figure-kinds.js";
 import { UNKNOWN, number, words } from "./format.js";
 
 const KINDS = ["ratio", "difference", "count"];
-const VERDICTS = {
+export const VERDICTS = {
   pass: { level: "good", word: "pass" },
   fail: { level: "bad", word: "fail" },
   inconclusive: { level: "still", word: "inconclusive" },
