@@ -9,13 +9,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from bare_service import bare_service
 
-from outrider.config.schema import ServingSettings
 from outrider.console.sampler import Sampler
-from outrider.core import Counters, Fault, Mode, SamplingParams, SystemClock
-from outrider.serving.fleet import open_fleet
+from outrider.core import Counters, Fault, Mode, SystemClock
 from outrider.serving.health import Condition, Health
-from outrider.serving.kept import Card, MemoryKept
 from outrider.serving.local import ScriptedRelease
 from outrider.serving.messages import ReplicaStats
 from outrider.serving.service import Service
@@ -64,34 +62,12 @@ class Deployer:
         return self.releases[name]
 
 
-def service_of(deployer: Deployer) -> Service:
-    fleet = open_fleet(
-        "main",
-        Card(fingerprint="fp"),
-        owner="test",
-        deployer=deployer,
-        kept=MemoryKept(),
-        most_calls=10,
-        deadline_s=60.0,
-    )
-    for name, release in deployer.releases.items():
-        fleet.cards[name] = Card(fingerprint=name)
-        fleet.desk.releases[name] = release
-    return Service(
-        fleet=fleet,
-        settings=ServingSettings(),
-        model="m",
-        defaults=SamplingParams(),
-        created=1,
-    )
-
-
 def play(deployer: Deployer, *steps: Callable[[Sampler, Service], bool]) -> Sampler:
     """Look until each step holds in turn."""
 
     async def story() -> Sampler:
         sampler = Sampler(period_s=0.005, keep_s=60.0, clock=SystemClock())
-        service = service_of(deployer)
+        service = bare_service(deployer, deployer.releases)
         task = asyncio.ensure_future(sampler.run(service))
         try:
             async with asyncio.timeout(WAIT_S):

@@ -8,19 +8,18 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from bare_service import bare_service
 from scene import scene
 
-from outrider.config.schema import ConsoleSettings, ServingSettings
+from outrider.config.schema import ConsoleSettings
 from outrider.console.course import Course
 from outrider.console.plain import plain
 from outrider.console.reading import Reading
 from outrider.console.snapshot import RunsView, Snapshot
 from outrider.console.view import Server, snapshot
-from outrider.core import Fault, Mode, SamplingParams
+from outrider.core import Fault, Mode
 from outrider.serving.deployer import LocalDeployer
-from outrider.serving.fleet import open_fleet
 from outrider.serving.health import Condition, Health
-from outrider.serving.kept import Card, MemoryKept
 from outrider.serving.keys import Keys
 from outrider.serving.local import LocalRelease
 from outrider.serving.messages import ReplicaStats
@@ -43,25 +42,8 @@ def no_other(name: str, settings: object) -> LocalRelease:
 @pytest.fixture
 def service() -> Service:
     """Release main, and one that is tried beside it."""
-    releases = [LocalRelease(name, ()) for name in ("main", "beside")]
-    fleet = open_fleet(
-        "main",
-        Card(fingerprint="fp"),
-        owner="test",
-        deployer=LocalDeployer(no_other, releases),
-        kept=MemoryKept(),
-        most_calls=10,
-        deadline_s=60.0,
-    )
-    fleet.desk.releases["beside"] = releases[1]
-    fleet.cards["beside"] = Card(fingerprint="fp2")
-    return Service(
-        fleet=fleet,
-        settings=ServingSettings(),
-        model="alphabet",
-        defaults=SamplingParams(),
-        created=1,
-    )
+    releases = {name: LocalRelease(name, ()) for name in ("main", "beside")}
+    return bare_service(LocalDeployer(no_other, releases.values()), releases)
 
 
 def shown(service: Service, reading: Reading = NOTHING) -> Snapshot:
@@ -103,7 +85,7 @@ def test_a_candidate_stands_behind_stable_and_says_why_it_failed(service: Servic
         ("main", "ready", ""),
         ("beside", "failed", "model.dtype: no"),
     ]
-    assert told.releases[1].fingerprint == "fp2"
+    assert told.releases[1].fingerprint == "fp-beside"
     assert told.notes == ("a",)
 
 
