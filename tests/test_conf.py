@@ -10,7 +10,15 @@ import pytest
 from outrider.config.comments import document
 from outrider.config.folders import SHIPPED, Folders
 from outrider.config.load import composed, load
-from outrider.config.schema import BenchJob, BulkJob, CompareJob, RolloutJob, ServeJob, SweepJob
+from outrider.config.schema import (
+    BenchJob,
+    BulkJob,
+    CompareJob,
+    DistillJob,
+    RolloutJob,
+    ServeJob,
+    SweepJob,
+)
 from outrider.config.typed import keys
 
 JOBS = {
@@ -19,6 +27,7 @@ JOBS = {
     "serve": (ServeJob, ()),
     "sweep": (SweepJob, ()),
     "compare": (CompareJob, ()),
+    "distill": (DistillJob, ("distill.input=out", "distill.head_dir=head")),
     "rollout": (RolloutJob, ()),
 }
 DRAFT_MODEL = ("draft.model.source=hub:org/name@main",)

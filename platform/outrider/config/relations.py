@@ -13,6 +13,8 @@ from outrider.config.schema import (
     CompareAction,
     CompareSettings,
     ConsoleSettings,
+    DistillAction,
+    DistillSettings,
     DrafterKind,
     DraftSettings,
     Dtype,
@@ -135,6 +137,22 @@ RUN_KINDS = ("contender", "bulk", "serve", "sweep", "bench", "figures")
 NUM_COMPARED = 2
 
 
+def _distill(settings: DistillSettings) -> Iterator[tuple[str, str]]:
+    needed = {DistillAction.PROMPTS: ("out",), DistillAction.TRAIN: ("input", "head_dir")}
+    for name in needed[settings.action]:
+        if not getattr(settings, name).strip():
+            yield name, f"action={settings.action.value} needs it: give {name}=..."
+    if settings.valid_share >= 1:
+        yield "valid_share", "must be below 1: nothing would be left to learn from"
+    layers = list(settings.feature_layers)
+    if layers != sorted(set(layers)):
+        yield "feature_layers", f"must grow, got {layers}"
+    if settings.feature_tokens < settings.max_tokens:
+        yield "feature_tokens", f"must be at least max_tokens ({settings.max_tokens})"
+    if settings.batch_tokens < settings.max_tokens:
+        yield "batch_tokens", f"must be at least max_tokens ({settings.max_tokens})"
+
+
 def _sweep(settings: SweepSettings) -> Iterator[tuple[str, str]]:
     if not settings.folder.strip():
         yield "folder", "must not be empty"
@@ -225,6 +243,7 @@ RELATIONS: dict[type, Callable[[Any], Iterator[tuple[str, str]]]] = {
     ServingSettings: _serving,
     ServeJob: _serve,
     CompareSettings: _compare,
+    DistillSettings: _distill,
     SweepSettings: _sweep,
     SweepJob: _sweep_job,
     PlanSettings: _plan,

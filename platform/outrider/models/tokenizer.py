@@ -97,6 +97,10 @@ class HfTokenizer:
         """Return the ids of a conversation; special tokens are those that the template writes."""
         return self._encode(self.render_chat(messages), with_special_tokens=False)
 
+    def encode_more(self, text: str) -> list[int]:
+        """Return the ids of text that goes on behind other text: no BOS, no EOS."""
+        return self._encode(text, with_special_tokens=False)
+
     def _encode(self, text: str, *, with_special_tokens: bool) -> list[int]:
         return list(
             self._tokenizer.encode(text, add_special_tokens=with_special_tokens, verbose=False)

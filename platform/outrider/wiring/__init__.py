@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from outrider.wiring.bulk_job import bulk, engine_recipe
     from outrider.wiring.comparison import compare
+    from outrider.wiring.distillation import distill
     from outrider.wiring.figures import bench
     from outrider.wiring.rollouts import rollout
     from outrider.wiring.search import sweep
@@ -20,6 +21,7 @@ __all__ = [
     "bench",
     "bulk",
     "compare",
+    "distill",
     "engine_recipe",
     "rollout",
     "serve",
@@ -32,6 +34,7 @@ HOMES = {
     "bench": "figures",
     "bulk": "bulk_job",
     "compare": "comparison",
+    "distill": "distillation",
     "engine_recipe": "bulk_job",
     "rollout": "rollouts",
     "serve": "server",

@@ -7,6 +7,12 @@ from outrider.config.schema.bench import BenchJob, BenchSettings, BenchTarget
 from outrider.config.schema.bulk import Baseline, BulkJob, BulkSettings
 from outrider.config.schema.compare import CompareAction, CompareJob, CompareSettings
 from outrider.config.schema.console import ConsoleSettings
+from outrider.config.schema.distill import (
+    DistillAction,
+    DistillJob,
+    DistillSettings,
+    HeadInit,
+)
 from outrider.config.schema.draft import (
     BreakerSettings,
     DrafterKind,
@@ -45,12 +51,16 @@ __all__ = [
     "CompareSettings",
     "ConsoleSettings",
     "CriteriaSettings",
+    "DistillAction",
+    "DistillJob",
+    "DistillSettings",
     "DraftLengthSettings",
     "DraftSettings",
     "DrafterKind",
     "Dtype",
     "EngineSettings",
     "GateSettings",
+    "HeadInit",
     "LengthPolicy",
     "ModelSettings",
     "NgramSettings",
