@@ -18,7 +18,7 @@ export function attention(snapshot) {
 }
 
 /** Whether a release decodes plainly though it was made to draft. */
-export const isPlain = (snapshot) => snapshot.releases.some((release) => ["open", "probing"].includes(release.guard_phase));
+const isPlain = (snapshot) => snapshot.releases.some((release) => ["open", "probing"].includes(release.guard_phase));
 
 /** The command that controls rollouts of this server, wherever it listens. */
 export const goOn = ({ url }) => `python jobs/rollout.py url=${url}`;

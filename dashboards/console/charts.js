@@ -90,7 +90,7 @@ export function lengths({ width, from_s, to_s, cells, tell }) {
 }
 
 /** Small shares must be seen beside large ones. */
-export const shade = (share) => 0.08 + 0.92 * Math.sqrt(share);
+const shade = (share) => 0.08 + 0.92 * Math.sqrt(share);
 
 function whole(most) {
   const step = most > 8 ? 2 : 1;

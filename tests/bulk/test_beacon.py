@@ -67,7 +67,7 @@ def test_a_job_that_runs_tells_its_progress_about_once_a_second(
         seen = only(beacons)
     assert (seen.num_rows_done, seen.num_rows_failed) == (11 + 18 - 2, 2)
     assert (seen.num_emitted_tokens, seen.tokens_per_s) == (600, 200.0)
-    assert seen.acceptance_ratio == 0.75
+    assert (seen.num_evaluated_tokens, seen.num_accepted_tokens) == (40, 30)
     assert seen.eta_s is not None
     assert (seen.name, seen.fingerprint, seen.run_id) == ("job", "f1", "run-1")
 

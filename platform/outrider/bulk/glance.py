@@ -62,11 +62,6 @@ class JobGlance:
     run_id: str = ""  # MLflow's
 
     @property
-    def acceptance_ratio(self) -> float | None:
-        tested = self.num_evaluated_tokens
-        return self.num_accepted_tokens / tested if tested else None
-
-    @property
     def at_rest(self) -> JobGlance:
         """Nothing of it goes on."""
         return replace(self, tokens_per_s=0.0, eta_s=None)
