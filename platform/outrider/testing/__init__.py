@@ -13,6 +13,7 @@ from outrider.testing.scripted_feature_model import ScriptedFeatureModel
 from outrider.testing.scripted_model import ScriptedModel
 from outrider.testing.scripted_policy import ScriptedPolicy
 from outrider.testing.toy_engine import finish, toy_engine
+from outrider.testing.toy_head import toy_head
 from outrider.testing.toy_tokenizers import ByteTokenizer, LetterTokenizer
 
 __all__ = [
@@ -38,4 +39,5 @@ __all__ = [
     "WedgedModel",
     "finish",
     "toy_engine",
+    "toy_head",
 ]

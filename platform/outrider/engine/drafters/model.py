@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import torch
 
 from outrider.engine.drafters import NO_OFFER, Drafted, DraftRow, Offer, Proposal
+from outrider.engine.drafters.block_q import stacked_q
 from outrider.engine.drafters.draft_kv import DraftKV, RowKV
 from outrider.engine.language_model import LanguageModel, RowSlice
 
@@ -58,7 +59,7 @@ class _Draft:
         self.kv.drafted.append(token)
 
     def proposal(self, vocab_size: int) -> Proposal:
-        q = _stack(self.tokens, self.qs, vocab_size)
+        q = stacked_q(self.tokens, self.qs, vocab_size)
         return Proposal(self.tokens, q, self.failure, self.num_late)
 
 
@@ -170,18 +171,3 @@ class ModelDrafter:
         """[rows, v] to [rows, vocab]: tokens that the draft does not know are impossible to it."""
         missing = self._vocab_size - logits.shape[-1]
         return torch.nn.functional.pad(logits, (0, missing), value=-math.inf)
-
-
-def _stack(
-    tokens: Sequence[int], qs: Sequence[torch.Tensor | None], vocab_size: int
-) -> torch.Tensor | None:
-    """[len(tokens), vocab] in float64, or None where every token was the only choice."""
-    if all(q is None for q in qs):
-        return None
-    out = torch.zeros(len(tokens), vocab_size, dtype=torch.float64)
-    for line, token, q in zip(out, tokens, qs, strict=True):
-        if q is None:
-            line[token] = 1.0
-        else:
-            line.copy_(q)
-    return out
