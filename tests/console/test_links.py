@@ -42,3 +42,12 @@ def test_the_server_s_run_is_known_once_its_driver_has_kept_it() -> None:
     assert runs.run_id() == "run-7"
     forget_all(kept)
     assert runs.run_id() == "run-7"  # asked once
+
+
+def test_a_server_that_records_nothing_is_not_asked_again() -> None:
+    kept = MemoryKept()
+    runs = KeptRuns(kept, RunsView())
+    keep_run(kept, "")
+    assert runs.run_id() == ""
+    keep_run(kept, "run-7")
+    assert runs.run_id() == ""

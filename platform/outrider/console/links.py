@@ -15,11 +15,13 @@ class KeptRuns:
     def __init__(self, kept: Kept, view: RunsView) -> None:
         self.view = view
         self._kept = kept
-        self._run_id = ""
+        self._run_id: str | None = None
 
     def run_id(self) -> str:
-        self._run_id = self._run_id or kept_run(self._kept)
-        return self._run_id
+        """Asked until it is known, then no more: also that there is none."""
+        if self._run_id is None:
+            self._run_id = kept_run(self._kept)
+        return self._run_id or ""
 
 
 def runs_view(mlflow_url: str, store: str) -> RunsView:

@@ -72,9 +72,10 @@ def kept_control(kept: Kept, release: str) -> Control:
     return Control() if found is None else typed(Control, found)
 
 
-def kept_run(kept: Kept) -> str:
-    """MLflow's id of the server's run; empty where there is none, or not yet."""
-    return str((kept.read(RUN) or {}).get("run_id", ""))
+def kept_run(kept: Kept) -> str | None:
+    """MLflow's id of the server's run; empty where there is none, None where nobody said so yet."""
+    found = kept.read(RUN)
+    return None if found is None else str(found["run_id"])
 
 
 def keep_plan(kept: Kept, plan: Plan) -> None:
