@@ -68,8 +68,8 @@ class Broken:
 ABORT = {"verb": "abort", "rollout_id": "r-1"}
 
 
-def opened(beside: Beside, *, period_s: float = 0.05) -> tuple[Site, Console]:
-    console = Console(QUICK, beside, {}, period_s=period_s)
+def opened(beside: Beside, *, look_s: float = 0.05) -> tuple[Site, Console]:
+    console = Console(QUICK, beside, {}, look_s=look_s)
     return Site(service_fields={"additions": (console,)}), console
 
 
@@ -120,7 +120,7 @@ def test_what_is_decoded_is_on_the_page() -> None:
 
 def test_two_pages_cost_no_more_looks_than_none() -> None:
     jobs = Jobs()
-    site, _ = opened(Beside(jobs=jobs), period_s=600.0)
+    site, _ = opened(Beside(jobs=jobs), look_s=600.0)
     with site:
         until(site, lambda told: bool(told["jobs"]))
         for _ in range(10):

@@ -61,7 +61,7 @@ class Jobs:
 
 def _console() -> Console:
     beside = Beside(rollouts=Rollouts(), jobs=Jobs())
-    return Console(ConsoleSettings(period_s=0.5), beside, {}, period_s=0.5)
+    return Console(ConsoleSettings(period_s=0.5), beside, {}, look_s=0.5)
 
 
 class BusySite:

@@ -39,7 +39,7 @@ from outrider.console.view import Server, snapshot
 from outrider.core import Clock, Fault, SystemClock
 from outrider.serving.service import Service
 
-PERIOD_S = 1.0  # between two looks at rollouts and jobs
+LOOK_S = 1.0  # between two looks at rollouts and jobs
 ORDER_WAIT_S = 10.0
 
 _LOG = logging.getLogger(__name__)
@@ -64,9 +64,9 @@ class Console:
         assets: Assets,
         clock: Clock | None = None,
         *,
-        period_s: float = PERIOD_S,
+        look_s: float = LOOK_S,
     ) -> None:
-        """`settings` with every address and folder said; `period_s` between looks beside."""
+        """`settings` with every address and folder said; `look_s` (seconds) between looks beside."""
         self._clock = clock or SystemClock()
         self._server = Server(
             settings=settings,
@@ -76,7 +76,7 @@ class Console:
         )
         self._beside = beside
         self._assets = assets
-        self._period_s = period_s
+        self._look_s = look_s
         self._service: Service | None = None
         self._sampler = Sampler(
             period_s=settings.period_s, keep_s=settings.keep_s, clock=self._clock
@@ -153,7 +153,7 @@ class Console:
     async def _keep(self, source: Source[Any]) -> None:
         while True:
             await source.read()
-            await asyncio.sleep(self._period_s)
+            await asyncio.sleep(self._look_s)
 
     def _families(self) -> Iterable[Metric]:
         seen, jobs = self._rollouts.value, self._jobs.value
