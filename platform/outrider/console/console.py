@@ -66,7 +66,7 @@ class Console:
         *,
         look_s: float = LOOK_S,
     ) -> None:
-        """`settings` with every address and folder said; `look_s` (seconds) between looks beside."""
+        """`settings` with every address and folder said; `look_s`: seconds between looks beside."""
         self._clock = clock or SystemClock()
         self._server = Server(
             settings=settings,
