@@ -7,13 +7,16 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import httpx2 as httpx
 import pytest
+import yaml
 from http_site import Site
 
+from outrider.config.folders import SHIPPED
 from outrider.config.schema import ServingSettings
 from outrider.core import Mode
 from outrider.serving.keys import Keys
@@ -223,6 +226,27 @@ def test_metrics_show_what_replicas_and_gateway_counted() -> None:
             for line in lines
         )
         assert any('error="turned_away"' in line and 'status="400"' in line for line in lines)
+
+
+def test_metrics_come_in_time_while_a_replica_stands_still(tmp_path: Path) -> None:
+    scrape = yaml.safe_load((SHIPPED.parent / "dashboards/prometheus/scrape.yml").read_text())
+    patience_s = float(scrape["scrape_configs"][0]["scrape_timeout"].removesuffix("s"))
+    page, wedge = MetricsPage("alphabet"), tmp_path / "wedge"
+    engine = AlphabetEngine(wedge=wedge)
+    fields: dict[str, object] = {"metrics": page.render, "log": page.see}
+    with Site(engine=engine, service_fields=fields) as site_, ThreadPoolExecutor(1) as other:
+        post(site_, max_tokens=4)
+        wedge.touch()
+        held = other.submit(post, site_, max_tokens=4)
+        while not site_.fleet.desk.num_calls:
+            time.sleep(0.01)
+        time.sleep(0.3)  # its round has begun
+        try:
+            answer = httpx.get(site_.url + "/metrics", timeout=patience_s)
+        finally:
+            wedge.unlink()
+        assert 'status="200"' in answer.text
+        assert held.result().status_code == 200
 
 
 def test_a_request_id_that_is_sane_comes_back(site: Site) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
 from fastapi import FastAPI, Request
@@ -12,6 +13,11 @@ from outrider.serving.http_errors import JsonResponse, failed, unauthorized
 from outrider.serving.messages import Release
 from outrider.serving.replica_stats import stats_of
 from outrider.serving.service import Service
+
+# Together less than Prometheus waits (dashboards/prometheus/scrape.yml): else a replica that stands
+# still would take everybody's figures away, and pass for a gateway that is down.
+CONDITIONS_WAIT_S = 1.0
+SCRAPE_WAIT_S = 2.5
 
 
 def add_health(api: FastAPI, service: Service) -> None:
@@ -36,13 +42,14 @@ def add_health(api: FastAPI, service: Service) -> None:
     async def metrics(request: Request) -> Response:
         if not service.keys.admit(request.headers.get("authorization")):
             return unauthorized()
-        told = await stats_of(await _running(service))
+        told = await stats_of(await _running(service), wait_s=SCRAPE_WAIT_S)
         page = service.metrics([each for stats in told.values() for each in stats])
         return Response(page, media_type="text/plain; version=0.0.4")
 
 
 async def _running(service: Service) -> Mapping[str, Release]:
     try:
-        return service.fleet.running(await service.fleet.conditions())
-    except Fault:  # Serve keeps silent; its replicas need not
+        async with asyncio.timeout(CONDITIONS_WAIT_S):
+            return service.fleet.running(await service.fleet.conditions())
+    except (Fault, TimeoutError):  # Serve keeps silent; its replicas need not
         return service.desk.releases
