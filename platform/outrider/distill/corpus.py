@@ -150,6 +150,8 @@ def _example(text: Text, tokenizer: AnswerTokenizer, max_tokens: int) -> Example
         prompt = prompt_ids(row, tokenizer)
     except (InvalidRowError, UserError) as error:
         return str(error)
+    if not prompt:
+        return "its prompt has no tokens"
     answer = tokenizer.encode_more(text.answer)
     if text.is_whole:
         answer.append(min(tokenizer.eos_ids))
