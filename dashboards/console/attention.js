@@ -10,7 +10,7 @@ export function attention(snapshot) {
     ...snapshot.releases.flatMap((release) => [...ofHealth(release), ...ofGuard(release)]),
     ...ofReplicas(snapshot),
     ...ofRollout(snapshot),
-    ...snapshot.jobs.flatMap((job) => [...ofJob(job)]),
+    ...snapshot.jobs.flatMap((job) => [...ofJob(job, snapshot.at_s)]),
     ...(snapshot.service.is_leaving ? [wait("The server is stopping: it takes no new calls.")] : []),
     ...snapshot.notes.map(wait),
   ];
@@ -61,7 +61,7 @@ function* told(replicas, releases) {
   }
 }
 
-const NEWS_S = 3600; // for how long an end that nobody wished for is told
+const NEWS_S = 3600; // for how long an end that nobody wished for is told: its panel says it longer
 
 function* ofRollout({ rollout, service }) {
   if (!rollout) return;
@@ -74,7 +74,8 @@ function* ofRollout({ rollout, service }) {
   if (!rollout.is_controlled) yield wait(`Nobody controls the rollout of ${rollout.candidate}: ${goOn(service)} goes on with it.`);
 }
 
-function* ofJob(job) {
+function* ofJob(job, now_s) {
+  if (now_s - job.at_s > NEWS_S) return;
   if (job.state === "failed") yield bad(`Bulk job ${job.name} has failed.`);
   if (job.state === "stopped") yield wait(`Bulk job ${job.name} was stopped before its end.`);
 }

@@ -13,6 +13,7 @@ from playwright.sync_api import expect
 from scene import CANDIDATE, MAIN
 from stage import empty, stage
 
+from outrider.bulk.glance import JobState
 from outrider.rollout.phase import Phase
 
 pytestmark = pytest.mark.skipif(
@@ -73,6 +74,10 @@ def test_what_changes_is_shown_without_a_reload(browser: Chromium, play: Play) -
         play.now = replace(play.now, rollout=replace(over, sentence=over.phase.sentence))
         news = window.page.get_by_role("region", name="Needs attention")
         expect(news).to_contain_text(f"The rollout of {CANDIDATE} ended: It was taken back")
+        expect(news).not_to_contain_text("translations")  # it stopped hours ago
+        failed = replace(play.now.jobs[1], state=JobState.FAILED, at_s=play.now.at_s - 60.0)
+        play.now = replace(play.now, jobs=(failed,))
+        expect(news).to_contain_text("Bulk job translations has failed")
 
 
 def test_a_server_that_goes_is_said_and_its_successor_is_followed(
