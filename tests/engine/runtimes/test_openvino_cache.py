@@ -38,7 +38,7 @@ def test_a_conversion_that_gives_other_logits_is_refused(tiny: Any, tmp_path: Pa
     module = tiny.module(tiny.config("gpt2", num_hidden_layers=1))
     # Scaled by the length of the text, which the traced graph can't know
     module.transformer.wte.register_forward_hook(lambda _, ids, out: out * float(ids[0].shape[-1]))
-    with pytest.raises(UserError, match="logits differ"):
+    with pytest.raises(UserError, match="answers differ"):
         converted(tmp_path, "w", 128, lambda: module)
 
 

@@ -11,7 +11,8 @@ import torch
 
 from outrider.config.schema import Dtype, ModelSettings, RuntimeKind
 from outrider.core import UserError
-from outrider.engine.language_model import LanguageModel
+from outrider.engine.language_model import FeatureModel
+from outrider.engine.runtimes.layer_tap import check_layers
 from outrider.engine.runtimes.loading import (
     TORCH_DTYPES,
     context_length,
@@ -33,11 +34,13 @@ def open_model(
     digest: str,
     cache_dir: Path,
     notice: Callable[[str], None],
-) -> LanguageModel:
+    feature_layers: tuple[int, ...] = (),
+) -> FeatureModel:
     """Load the Hugging Face model in `folder` as `settings` say.
 
     `digest` names the weights; `cache_dir` keeps converted models; `notice` hears of choices that
-    the user may not expect. UserError names the model type or the key that can't be had.
+    the user may not expect; `feature_layers` are the decoder layers whose outputs are wanted, from
+    0. UserError names the model type or the key that can't be had.
     """
     if not isinstance(settings.runtime, RuntimeKind):
         known = ", ".join(kind.value for kind in RuntimeKind)
@@ -45,6 +48,7 @@ def open_model(
     config = load_config(folder)
     length = context_length(config, settings.max_context_length)
     refuse_inexact(config, length)
+    check_layers(feature_layers, config.num_hidden_layers)
     device = resolve_device(settings.device)
     num_threads = settings.num_threads or len(os.sched_getaffinity(0))
     torch.set_num_threads(num_threads)  # Ray sets OMP_NUM_THREADS to the actor's CPUs, often 1
@@ -54,6 +58,7 @@ def open_model(
         "context_length": length,
         "num_threads": num_threads,
         "digest": digest,
+        "feature_layers": feature_layers,
     }
     if _prefers_openvino(settings, device):
         try:
@@ -96,7 +101,7 @@ def _prefers_openvino(settings: ModelSettings, device: torch.device) -> bool:
 
 def _open_openvino(
     folder: Path, dtype: Dtype, cache_dir: Path, common: dict[str, Any], *, twin: bool
-) -> LanguageModel:
+) -> FeatureModel:
     # OpenVINO takes a second to import, and torch's users don't need it
     from outrider.engine.runtimes.openvino_cache import converted
     from outrider.engine.runtimes.openvino_runtime import OpenVinoModel, check_settings
@@ -107,20 +112,21 @@ def _open_openvino(
         common["digest"],
         common["context_length"],
         load=lambda: load_module(folder, torch.float32),
+        feature_layers=common["feature_layers"],
     )
     return OpenVinoModel(file, dtype=dtype, twin=twin, **common)
 
 
 def _open_torch(
     folder: Path, dtype: Dtype, device: torch.device, common: dict[str, Any]
-) -> LanguageModel:
-    from outrider.engine.runtimes.agreement import disagreement, reference_logits
+) -> FeatureModel:
+    from outrider.engine.runtimes.agreement import disagreement, reference_of
     from outrider.engine.runtimes.torch_runtime import TorchModel
 
     module: Any = load_module(folder, TORCH_DTYPES[dtype], str(device))
-    expected = reference_logits(module)
+    expected = reference_of(module, common["feature_layers"])
     model = TorchModel(module, **common)
     difference = disagreement(model, expected)
     if not difference <= _TOLERANCES[dtype]:  # NaN too
-        raise refusal(module.config, f"its logits differ by {difference:.1e} of the largest")
+        raise refusal(module.config, f"its answers differ by {difference:.1e} of the largest")
     return model

@@ -31,23 +31,27 @@ from outrider.engine.runtimes.attention_layers import (
     attention_as,
     attention_layers,
 )
+from outrider.engine.runtimes.layer_tap import LayerTap
 from outrider.engine.runtimes.loading import own_config
 from outrider.engine.runtimes.refusal import refuse_inexact
 
 RECIPE = "1"  # raise it when the converted graph changes: it is part of the cache key
 
+FEATURES = "features"  # the output that only a model converted with feature layers has
+
 _INPUTS = ("input_ids", "position_ids", "logit_indices")
 
 
-def convert(module: Any, context_length: int) -> ov.Model:
+def convert(module: Any, context_length: int, feature_layers: Sequence[int] = ()) -> ov.Model:
     """Return the stateful model: logits [L, vocab] of the flat positions `logit_indices` [L].
 
+    Where `feature_layers` are asked for, it has one more output, last: `features` [T, size].
     Takes `module` (float32) over. UserError where it can't be run exactly, or not be traced.
     """
     refuse_inexact(own_config(module), context_length)
     layers = attention_layers(module, context_length)
     with _quiet(), attention_as(module, f"outrider-export-{id(module):x}", _attend):
-        model = ov.convert_model(_Exported(module), example_input=_example(layers))
+        model = ov.convert_model(_Exported(module, feature_layers), example_input=_example(layers))
     _name(model, layers)
     _gather_states_by_beam(model, layers)
     apply_make_stateful_transformation(model, dict(_state_names(len(layers))))
@@ -68,9 +72,10 @@ def page_attention(model: ov.Model) -> None:
 class _Exported(nn.Module):
     """The module with its cache as inputs and outputs; only wanted positions reach the head."""
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: Any, feature_layers: Sequence[int]) -> None:
         super().__init__()
         self.module = module
+        self.tap = LayerTap(module, feature_layers) if feature_layers else None
         self.head = _GatheredHead(module.get_output_embeddings())
         module.set_output_embeddings(self.head)
 
@@ -88,7 +93,8 @@ class _Exported(nn.Module):
             input_ids=input_ids, position_ids=position_ids, past_key_values=cache, use_cache=True
         ).logits
         present = [state for layer in cache.layers for state in (layer.keys, layer.values)]
-        return (logits, *present)
+        features = () if self.tap is None else (self.tap.features(),)
+        return (logits, *present, *features)
 
 
 class _GatheredHead(nn.Module):
@@ -173,7 +179,8 @@ def _name(model: ov.Model, layers: Sequence[AttentionLayer]) -> None:
     for port, name in zip(model.inputs, names, strict=True):
         port.tensor.set_names({name})
         port.node.set_friendly_name(name)
-    for port, name in zip(model.outputs, ["logits", *(now for _, now in states)], strict=True):
+    outputs = ["logits", *(now for _, now in states), FEATURES][: len(model.outputs)]
+    for port, name in zip(model.outputs, outputs, strict=True):
         port.tensor.set_names({name})
     model.reshape(dict(zip(names, map(ov.PartialShape, shapes), strict=True)))
 

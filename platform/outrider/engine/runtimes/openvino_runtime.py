@@ -14,7 +14,8 @@ from outrider.config.schema import Dtype
 from outrider.core import Fault, UserError
 from outrider.engine.language_model import ModelShape, RowSlice
 from outrider.engine.runtimes.huge_pages import new_memory_in_huge_pages
-from outrider.engine.runtimes.openvino_conversion import page_attention
+from outrider.engine.runtimes.layer_tap import features_named
+from outrider.engine.runtimes.openvino_conversion import FEATURES, page_attention
 from outrider.engine.runtimes.openvino_inputs import RoundInputs
 from outrider.engine.runtimes.round_size import SMALL, round_size
 from outrider.engine.runtimes.rows import check_rows
@@ -35,7 +36,7 @@ def check_settings(dtype: Dtype, block_size: int) -> None:
 
 
 class OpenVinoModel:
-    """A `LanguageModel` on CPU in float32 or bfloat16, from a file made by `openvino_cache`.
+    """A `FeatureModel` on CPU in float32 or bfloat16, from a file made by `openvino_cache`.
 
     Logits are float32 whatever the dtype, and live in memory that the next forward reuses.
     """
@@ -51,8 +52,12 @@ class OpenVinoModel:
         num_threads: int,
         digest: str,
         twin: bool = False,
+        feature_layers: tuple[int, ...] = (),
     ) -> None:
-        """`twin`: rounds of up to SMALL tokens have a graph, and packed weights, of their own."""
+        """`twin`: rounds of up to SMALL tokens have a graph, and packed weights, of their own.
+
+        `feature_layers`: those that the file was made with.
+        """
         check_settings(dtype, block_size)
         compiled = [_compile(model_file, dtype, num_threads) for _ in range(1 + twin)]
         self._shape = ModelShape(
@@ -64,12 +69,16 @@ class OpenVinoModel:
         kv_cache = _allocate_cache(compiled[0], num_blocks + 1)
         self._small, *rest = [_Graph(each, self._shape, kv_cache) for each in compiled]
         self._large = rest[0] if rest else self._small
+        self._feature_layers = feature_layers
+        self._feature_size = _feature_size(compiled[0])
+        self._features = torch.empty(0, self._feature_size)
         self._identity = {
             "runtime": f"openvino {ov.__version__}",
             "device": "cpu",
             "dtype": dtype.value,
             "num_threads": str(num_threads),
             "weights": digest,
+            **features_named(feature_layers),
         }
 
     @property
@@ -79,6 +88,19 @@ class OpenVinoModel:
     @property
     def identity(self) -> dict[str, str]:
         return dict(self._identity)
+
+    @property
+    def feature_layers(self) -> tuple[int, ...]:
+        return self._feature_layers
+
+    @property
+    def feature_size(self) -> int:
+        return self._feature_size
+
+    @property
+    def features(self) -> torch.Tensor:
+        """See `FeatureModel.features`."""
+        return self._features
 
     def rounded(self, num_tokens: int) -> int:
         """See `RoundSizes`."""
@@ -92,8 +114,13 @@ class OpenVinoModel:
     def forward(self, rows: Sequence[RowSlice]) -> torch.Tensor:
         """See `LanguageModel.forward`. ValueError where a row breaks its contract."""
         check_rows(rows, self._shape)
-        size = round_size(sum(len(row.tokens) for row in rows))
-        return self._graph(size).run(rows, size)
+        num_tokens = sum(len(row.tokens) for row in rows)
+        size = round_size(num_tokens)
+        graph = self._graph(size)
+        logits = graph.run(rows, size)
+        if self._feature_size:
+            self._features = graph.features()[:num_tokens]  # what fills the round up comes last
+        return logits
 
     def _graph(self, size: int) -> _Graph:
         return self._small if size <= SMALL else self._large
@@ -118,6 +145,10 @@ class _Graph:
         self.last_size = size
         logits = torch.from_numpy(self._request.get_output_tensor(0).data)
         return logits[:num_logits]
+
+    def features(self) -> torch.Tensor:
+        """[size, feature_size] of the last round, where the model was converted for it."""
+        return torch.from_numpy(self._request.get_tensor(FEATURES).data)
 
 
 @cache
@@ -166,6 +197,13 @@ def _allocate_cache(compiled: Any, num_blocks: int) -> dict[str, ov.Tensor]:
             shape = ov.Shape([num_blocks, heads, block_size, size])
             cache[name] = ov.Tensor(port.element_type, shape)
     return cache
+
+
+def _feature_size(compiled: Any) -> int:
+    for port in compiled.outputs:
+        if FEATURES in port.get_names():
+            return int(port.partial_shape[1].get_length())
+    return 0
 
 
 def _vocab_size(compiled: Any) -> int:

@@ -13,6 +13,7 @@ from transformers import AttentionInterface
 
 from outrider.engine.language_model import ExactSizes, ModelShape, RowSlice
 from outrider.engine.runtimes.attention_layers import attention_layers
+from outrider.engine.runtimes.layer_tap import LayerTap, features_named
 from outrider.engine.runtimes.loading import own_config
 from outrider.engine.runtimes.paged_cache import PagedCache
 from outrider.engine.runtimes.refusal import refusal, refuse_inexact
@@ -20,7 +21,7 @@ from outrider.engine.runtimes.rows import check_ids, check_rows
 
 
 class TorchModel(ExactSizes):
-    """A `LanguageModel` on any device and dtype. It takes the module over: don't use it elsewhere.
+    """A `FeatureModel` on any device and dtype. It takes the module over: don't use it elsewhere.
 
     Raises UserError where the module's attention is not ordinary causal attention.
     """
@@ -34,6 +35,7 @@ class TorchModel(ExactSizes):
         context_length: int,
         num_threads: int,
         digest: str,
+        feature_layers: tuple[int, ...] = (),
     ) -> None:
         # Any: PreTrainedModel's call is not typed
         self._module: Any = module.eval()
@@ -45,6 +47,8 @@ class TorchModel(ExactSizes):
         self._device = first.device
         self._cache = PagedCache(layers, num_blocks, block_size, first.dtype, first.device)
         self._take_over_attention(config)
+        self._feature_layers = feature_layers
+        self._tap = LayerTap(module, feature_layers) if feature_layers else None
         self._num_threads = num_threads
         self._shape = ModelShape(
             vocab_size=_head_width(self._module),
@@ -58,6 +62,7 @@ class TorchModel(ExactSizes):
             "dtype": str(first.dtype).removeprefix("torch."),
             "num_threads": str(num_threads),
             "weights": digest,
+            **features_named(feature_layers),
         }
 
     def _take_over_attention(self, config: Any) -> None:
@@ -74,6 +79,21 @@ class TorchModel(ExactSizes):
     @property
     def identity(self) -> dict[str, str]:
         return dict(self._identity)
+
+    @property
+    def feature_layers(self) -> tuple[int, ...]:
+        return self._feature_layers
+
+    @property
+    def feature_size(self) -> int:
+        return 0 if self._tap is None else self._tap.size
+
+    @property
+    def features(self) -> torch.Tensor:
+        """See `FeatureModel.features`."""
+        if self._tap is None:
+            return torch.empty(0, 0)
+        return self._tap.features().float()
 
     def forward(self, rows: Sequence[RowSlice]) -> torch.Tensor:
         """See `LanguageModel.forward`. ValueError where a row breaks its contract."""
