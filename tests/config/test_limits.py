@@ -43,6 +43,7 @@ def test_the_defaults_make_sense(job: BulkJob) -> None:
         ("engine.max_round_tokens", 4, "must be at least max_rows (16)"),
         ("sampling.temperature", -0.5, "must be at least 0, got -0.5"),
         ("sampling.top_p", 0.0, "must be above 0"),
+        ("sampling.top_p", float("nan"), "must be above 0 and at most 1, got nan"),
         ("sampling.min_tokens", 999, "must be at most max_tokens (128)"),
         ("draft.ngram.min_match", 9, "must be at most max_match (6)"),
         ("tracking.window_s", 0.0, "must be above 0"),

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Range:
-    """An interval in which a number must lie; `None` is unbounded."""
+    """An interval in which a number must lie; `None` is unbounded. NaN lies in none."""
 
     low: float | None = None
     high: float | None = None
     is_open_low: bool = False
 
     def __contains__(self, value: float) -> bool:
+        if math.isnan(value):
+            return False
         if self.low is not None and (value < self.low or (self.is_open_low and value == self.low)):
             return False
         return self.high is None or value <= self.high
