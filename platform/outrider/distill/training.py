@@ -1,0 +1,217 @@
+"""The loop: updates, judgements, checkpoints; the same whether or not it was interrupted.
+
+Every update's rows and learning rate follow from its number alone, so what was killed goes on from
+its last checkpoint as if nothing had been.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import torch
+
+from outrider.config.schema import DistillSettings, Dtype
+from outrider.core import Clock, Fault
+from outrider.distill.batch import Batch, collated, packed
+from outrider.distill.checkpoint import Progress, Training
+from outrider.distill.corpus import Example
+from outrider.distill.features import Features
+from outrider.distill.judgement import Judgement, judged
+from outrider.distill.objective import loss_of, rate_at
+from outrider.engine.head import DraftHead
+
+BETAS = (0.9, 0.95)
+
+
+class Rows(Protocol):
+    """Features by the number of the row."""
+
+    def __getitem__(self, number: int) -> Features: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows of the corpus and their features; `first` is the number of the first in `rows`."""
+
+    examples: Sequence[Example]
+    rows: Rows
+    first: int
+
+    def batch(self, numbers: Sequence[int], of_head: torch.Tensor) -> Batch:
+        pairs = [(self.examples[number], self.rows[self.first + number]) for number in numbers]
+        return collated(pairs, of_head)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What is told at a judgement."""
+
+    update: int
+    num_updates: int
+    loss: float  # mean since the last one
+    rate: float
+    seconds: float  # of training since the last one
+    judgement: Judgement
+    is_best: bool
+
+    def metrics(self) -> Mapping[str, float]:
+        told = {"train_loss": self.loss, "learning_rate": self.rate}
+        return {**self.judgement.metrics(), **told}
+
+
+class Trainer:
+    """Learns from `train`, is judged by `valid`. `numbers` [V]: see `batch.numbers_of`."""
+
+    def __init__(
+        self,
+        settings: DistillSettings,
+        head: DraftHead,
+        embedding: torch.Tensor,
+        numbers: torch.Tensor,
+        train: Part,
+        valid: Part,
+        clock: Clock,
+    ) -> None:
+        self._settings = settings
+        self._embedding = embedding
+        self._numbers = numbers
+        self._train = train
+        self._valid = valid
+        self._clock = clock
+        self._head = head.train().requires_grad_(True)
+        self._training = Training(
+            head=self._head,
+            optimiser=torch.optim.AdamW(
+                head.parameters(), betas=BETAS, weight_decay=settings.weight_decay
+            ),
+            best={name: weight.detach().clone() for name, weight in head.named_parameters()},
+            progress=Progress(identity=""),
+        )
+        self._updates = self._num_updates()
+
+    @property
+    def progress(self) -> Progress:
+        return self._training.progress
+
+    @property
+    def num_updates(self) -> int:
+        """Of a training that is not ended early."""
+        return self._updates
+
+    def run(
+        self,
+        checkpoint: Path,
+        begin: Progress,
+        tell: Callable[[Moment], None],
+        on_update: Callable[[int], None],
+    ) -> DraftHead:
+        """Train to the end, from the checkpoint where there is one; return the best head.
+
+        `on_update` hears how many updates are done. Raises Fault where the loss is NaN.
+        """
+        self._training.progress = begin
+        if checkpoint.exists():
+            self._training.load(checkpoint)
+            self.progress.run_id = begin.run_id
+        losses: list[torch.Tensor] = []
+        since = self._clock.monotonic()
+        for batch in self._batches() if not self.progress.is_done else ():
+            losses.append(self._learn(batch))
+            self.progress.update += 1
+            on_update(self.progress.update)
+            if self._is_judged():
+                seconds = self._clock.monotonic() - since
+                tell(self._judge(_mean(losses), seconds))
+                self._training.save(checkpoint)
+                losses, since = [], self._clock.monotonic()
+            if self.progress.is_done:
+                break
+        return self._best()
+
+    def _num_updates(self) -> int:
+        return sum(len(self._packs(epoch)) for epoch in range(self._settings.num_epochs))
+
+    def _packs(self, epoch: int) -> list[list[int]]:
+        settings = self._settings
+        return packed(self._train.examples, settings.batch_tokens, settings.seed, epoch)
+
+    def _batches(self) -> Iterator[Batch]:
+        """Those of the updates that are still to do."""
+        skipped = self.progress.update
+        for epoch in range(self._settings.num_epochs):
+            packs = self._packs(epoch)
+            for pack in packs[skipped:]:
+                yield self._train.batch(pack, self._numbers).to(self._head.device)
+            skipped = max(0, skipped - len(packs))
+
+    def _learn(self, batch: Batch) -> torch.Tensor:
+        settings, training = self._settings, self._training
+        rate = self._rate(self.progress.update)
+        for group in training.optimiser.param_groups:
+            group["lr"] = rate
+        with self._arithmetic():
+            loss = loss_of(
+                self._head,
+                self._embedding,
+                batch,
+                num_steps=settings.num_steps,
+                step_weight=settings.step_weight,
+            )
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self._head.parameters(), settings.max_norm)
+        training.optimiser.step()
+        training.optimiser.zero_grad()
+        return loss.detach()
+
+    def _judge(self, loss: float, seconds: float) -> Moment:
+        with self._arithmetic():
+            judgement = judged(self._head, self._embedding, self._valid_batches())
+        progress = self.progress
+        progress.seconds += seconds
+        is_best = judgement.score > progress.best_score
+        if is_best:
+            progress.best_score, progress.best_update = judgement.score, progress.update
+            progress.best_metrics, progress.num_worse = judgement.metrics(), 0
+            named = self._head.named_parameters()
+            self._training.best = {name: weight.detach().clone() for name, weight in named}
+        else:
+            progress.num_worse += 1
+        is_last = progress.update == self._updates
+        progress.is_done = is_last or progress.num_worse >= self._settings.patience
+        rate = self._rate(progress.update - 1)
+        return Moment(progress.update, self._updates, loss, rate, seconds, judgement, is_best)
+
+    def _valid_batches(self) -> Iterator[Batch]:
+        examples = self._valid.examples[: self._settings.max_valid_rows]
+        for pack in packed(examples, self._settings.batch_tokens, self._settings.seed, 0):
+            yield self._valid.batch(pack, self._numbers).to(self._head.device)
+
+    def _is_judged(self) -> bool:
+        done = self.progress.update
+        return done % self._settings.eval_updates == 0 or done == self._updates
+
+    def _rate(self, update: int) -> float:
+        settings = self._settings
+        return rate_at(
+            update, self._updates, peak=settings.learning_rate, warmup_share=settings.warmup_share
+        )
+
+    def _arithmetic(self) -> torch.autocast:
+        is_short = self._settings.train_dtype is Dtype.BFLOAT16
+        return torch.autocast(self._head.device.type, dtype=torch.bfloat16, enabled=is_short)
+
+    def _best(self) -> DraftHead:
+        with torch.no_grad():
+            for name, weight in self._head.named_parameters():
+                weight.copy_(self._training.best[name])
+        return self._head.eval().requires_grad_(False)
+
+
+def _mean(losses: Sequence[torch.Tensor]) -> float:
+    mean = float(torch.stack(list(losses)).mean()) if losses else 0.0
+    if mean != mean:  # NaN
+        raise Fault("the loss is not a number: give a smaller distill.learning_rate")
+    return mean
