@@ -54,12 +54,12 @@ def tokens(completions: list[Completion]) -> list[tuple[int, ...]]:
     return [completion.token_ids for completion in completions]
 
 
-@pytest.mark.parametrize("draft", ["ngram", "fixed", "model", "composite"])
+@pytest.mark.parametrize("draft", ["ngram", "fixed", "model", "composite_model"])
 def test_whoever_drafts_the_tokens_are_those_of_plain_decoding(
     draft: str, model_folder: Path, draft_folder: Path, tmp_path: Path
 ) -> None:
     words = [f"draft={draft}"]
-    if draft in ("model", "composite"):
+    if draft in ("model", "composite_model"):
         words += [f"draft.model.source=path:{draft_folder}", "draft.model.runtime=torch"]
         words += ["draft.model.dtype=float64"]
     plain = generate(engine_recipe(exact(model_folder, "draft=none"), tmp_path)())

@@ -11,18 +11,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from outrider.bulk.ports import ChatTokenizer, Decoder
-from outrider.config.schema import DraftSettings, EngineSettings, ModelSettings
+from outrider.config.folders import SHIPPED
+from outrider.config.schema import DrafterKind, DraftSettings, EngineSettings, ModelSettings
 from outrider.core import SystemClock
-from outrider.models import HfTokenizer, resolve, same_vocabulary
+from outrider.models import (
+    HeadFiles,
+    HfTokenizer,
+    ModelFiles,
+    resolve,
+    resolve_head,
+    same_vocabulary,
+)
 from outrider.models.cache import Notice
 from outrider.tracking.provenance import hardware
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from outrider.bulk.trace import RoundTrace
     from outrider.engine.drafters import SafeDrafter
+    from outrider.engine.drafters.head import HeadDrafter
+    from outrider.engine.head import DraftHead
     from outrider.engine.language_model import LanguageModel
     from outrider.engine.runner import Runner
     from outrider.engine.speculation import SpeculationPolicy
+
+HEADS = SHIPPED.parent / "heads"
+"""Draft heads that are shipped, one a folder."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -59,8 +74,11 @@ class EngineRecipe:
         from outrider.engine.llguidance_matcher import LlguidanceCompiler
         from outrider.engine.runner import Runner
 
-        target, tokenizer = open_language_model(self.model, self.cache_dir, _LOG.info)
-        drafter, policy = self._drafting(target, tokenizer)
+        files = resolve(self.model.source, cache_dir=self.cache_dir, notice=_LOG.info)
+        head = self._head(files)
+        layers = () if head is None else head.head.config.feature_layers
+        target, tokenizer = open_files(files, self.model, self.cache_dir, _LOG.info, layers)
+        drafter, policy = self._drafting(target, tokenizer, head)
         constraints = LlguidanceCompiler(
             tokenizer.to_json,
             vocab_size=min(target.shape.vocab_size, max(tokenizer.vocabulary.values()) + 1),
@@ -72,8 +90,19 @@ class EngineRecipe:
         engine.calibrate()
         return Runner(engine), tokenizer
 
+    def _head(self, target: ModelFiles) -> OpenedHead | None:
+        """Before the target is opened: it says which layers are read, and may be refused."""
+        source = self.draft.head.source
+        if not source or self.draft.drafter not in (DrafterKind.HEAD, DrafterKind.COMPOSITE):
+            return None
+        files = resolve_head(source, shipped=HEADS, cache_dir=self.cache_dir, notice=_LOG.info)
+        return OpenedHead.of(files, target, self.model.device)
+
     def _drafting(
-        self, target: LanguageModel, tokenizer: HfTokenizer
+        self,
+        target: LanguageModel,
+        tokenizer: HfTokenizer,
+        head: OpenedHead | None,
     ) -> tuple[SafeDrafter, SpeculationPolicy]:
         """The drafter and the policy that governs it."""
         from outrider.engine.cost import CostModel
@@ -85,16 +114,44 @@ class EngineRecipe:
             model, theirs = open_language_model(self.draft.model, self.cache_dir, _LOG.info)
             same_vocabulary(tokenizer, theirs)
             identity |= {f"draft.{key}": name for key, name in model.identity.items()}
+        if head is not None:
+            identity["draft.head"] = head.digest
         drafter = open_drafter(
             self.draft.drafter,
             vocab_size=target.shape.vocab_size,
             clock=SystemClock(),
             ngram=self.draft.ngram,
             model=model,
+            head=None if head is None else head.drafter(target.shape.vocab_size),
         )
         cost = CostModel({**identity, "drafter": self.draft.drafter.value, "cpu": hardware().cpu})
         policy = SpeculationPolicy(self.draft.length, self.draft.breaker, cost, sizes=target)
         return drafter, policy
+
+
+@dataclass(frozen=True)
+class OpenedHead:
+    """A draft head and the embeddings of its target."""
+
+    head: DraftHead
+    embedding: Tensor  # [V, H]
+    digest: str
+
+    @classmethod
+    def of(cls, files: HeadFiles, target: ModelFiles, device: str) -> OpenedHead:
+        """UserError where the head is not this target's, or is damaged."""
+        from outrider.engine.head import load_embedding, load_head
+        from outrider.engine.runtimes import resolve_device
+
+        head = load_head(files.folder, target, device=resolve_device(device))
+        sizes = {"vocab_size": head.config.vocab_size, "hidden_size": head.config.hidden_size}
+        return cls(head, load_embedding(target.folder, **sizes), files.weights_digest)
+
+    def drafter(self, vocab_size: int) -> HeadDrafter:
+        """`vocab_size`: the width of the target's logits."""
+        from outrider.engine.drafters.head import HeadDrafter
+
+        return HeadDrafter(self.head, self.embedding, vocab_size=vocab_size)
 
 
 def with_threads(settings: ModelSettings, num_threads: int) -> ModelSettings:
@@ -105,10 +162,26 @@ def open_language_model(
     settings: ModelSettings, cache_dir: Path, notice: Notice
 ) -> tuple[LanguageModel, HfTokenizer]:
     """Fetch, convert and load what `settings.source` names."""
+    files = resolve(settings.source, cache_dir=cache_dir, notice=notice)
+    return open_files(files, settings, cache_dir, notice)
+
+
+def open_files(
+    files: ModelFiles,
+    settings: ModelSettings,
+    cache_dir: Path,
+    notice: Notice,
+    feature_layers: tuple[int, ...] = (),
+) -> tuple[LanguageModel, HfTokenizer]:
+    """Load what is on this machine, with the outputs of `feature_layers` where they are wanted."""
     from outrider.engine.runtimes import open_model
 
-    files = resolve(settings.source, cache_dir=cache_dir, notice=notice)
     model = open_model(
-        files.folder, settings, digest=files.weights_digest, cache_dir=cache_dir, notice=notice
+        files.folder,
+        settings,
+        digest=files.weights_digest,
+        cache_dir=cache_dir,
+        notice=notice,
+        feature_layers=feature_layers,
     )
     return model, HfTokenizer.load(files.folder)

@@ -30,6 +30,7 @@ from outrider.core import (
 from outrider.engine.constraint import ConstraintCompiler
 from outrider.engine.cost import CostModel
 from outrider.engine.drafters.factory import open_drafter
+from outrider.engine.drafters.head import HeadDrafter
 from outrider.engine.drafters.model import ModelDrafter
 from outrider.engine.engine import Engine
 from outrider.engine.round_record import RoundRecord
@@ -41,6 +42,7 @@ from outrider.testing import (
     LetterTokenizer,
     finish,
     toy_engine,
+    toy_head,
 )
 
 VOCAB = 24
@@ -50,7 +52,11 @@ Open = Callable[..., Engine]
 
 
 def tiny_llama(
-    seed: int, dtype: torch.dtype = torch.float64, *, num_blocks: int = 96
+    seed: int,
+    dtype: torch.dtype = torch.float64,
+    *,
+    num_blocks: int = 96,
+    feature_layers: tuple[int, ...] = (),
 ) -> TorchModel:
     torch.manual_seed(seed)
     config = transformers.LlamaConfig(
@@ -70,12 +76,20 @@ def tiny_llama(
         context_length=256,
         num_threads=1,
         digest=str(seed),
+        feature_layers=feature_layers,
     )
+
+
+def head_drafter(seed: int = 0) -> HeadDrafter:
+    """A random head of the targets here; its words are two thirds of theirs."""
+    head = toy_head(vocab_size=VOCAB, hidden_size=32, seed=seed, scale=0.3)
+    embedding = torch.randn(VOCAB, 32, generator=torch.Generator().manual_seed(seed)).double()
+    return HeadDrafter(head, embedding, vocab_size=VOCAB)
 
 
 @pytest.fixture(scope="module")
 def open_engine() -> Open:
-    target, other = tiny_llama(1), tiny_llama(2)
+    target, other = tiny_llama(1, feature_layers=(0, 1)), tiny_llama(2)
     clock = SystemClock()
 
     def open_(
@@ -84,10 +98,12 @@ def open_engine() -> Open:
         *,
         rule: RuleKind = RuleKind.COUPLED,
         own_draft: bool = False,
+        over_head: bool = False,
         max_rows: int = 8,
         constraints: ConstraintCompiler | None = None,
     ) -> Engine:
-        """`length` None: adaptive, with the breaker. `own_draft`: the draft is the target."""
+        """`length` None: adaptive, with the breaker. `own_draft`: the draft is the target;
+        `over_head`: kind composite has a head behind the look-up."""
         lengths = (
             DraftLengthSettings()
             if length is None
@@ -99,6 +115,7 @@ def open_engine() -> Open:
             clock=clock,
             ngram=NgramSettings(),
             model=tiny_llama(1) if own_draft else other,
+            head=head_drafter() if kind is DrafterKind.HEAD or over_head else None,
         )
         policy = SpeculationPolicy(lengths, BreakerSettings(enabled=length is None), CostModel({}))
         return Engine(
@@ -196,6 +213,18 @@ def test_the_draft_state_is_valid_after_preemption() -> None:
     assert sum(completion.counters.num_preemptions for completion in done.values()) > 0
     for completion in done.values():
         assert completion.counters.accepted == completion.counters.evaluated > 0
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("length", [3, None])
+def test_a_look_up_before_a_head_gives_the_tokens_of_plain_decoding(
+    open_engine: Open, plain: dict[str, dict[str, tuple[int, ...]]], length: int | None, shape: str
+) -> None:
+    engine = open_engine(DrafterKind.COMPOSITE, length, over_head=True)
+    assert tokens(finish(engine, *asks(**SHAPES[shape]))) == plain[shape]
+    by_drafter: dict[str, dict[str, Any]] = engine.stats()["by_drafter"]  # type: ignore[assignment]
+    assert by_drafter["head"]["drafted"] > 0
+    assert "model" not in by_drafter
 
 
 def test_counters_by_drafter_add_up_to_those_of_the_engine(open_engine: Open) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from outrider.bulk.placement import cpus_per_worker
 from outrider.cluster.cores import num_cores
 from outrider.config.schema import BulkJob
-from outrider.models import ModelFiles
+from outrider.models import HeadFiles, ModelFiles
 from outrider.tracking import release
 from outrider.tracking.provenance import Provenance
 
@@ -15,7 +15,7 @@ from outrider.tracking.provenance import Provenance
 def make_release(
     settings: BulkJob,
     target: ModelFiles,
-    draft: ModelFiles | None,
+    draft: ModelFiles | HeadFiles | None,
     provenance: Provenance,
     words: Sequence[str] = (),
 ) -> release.Release:

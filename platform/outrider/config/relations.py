@@ -20,6 +20,7 @@ from outrider.config.schema import (
     Dtype,
     EngineSettings,
     GateSettings,
+    HeadSettings,
     ModelSettings,
     NgramSettings,
     PlanSettings,
@@ -48,10 +49,27 @@ SOURCES = ("hub", "path", "wheel", "mlflow")
 
 
 def _draft(settings: DraftSettings) -> Iterator[tuple[str, str]]:
-    needs_model = settings.drafter in (DrafterKind.MODEL, DrafterKind.COMPOSITE)
-    if needs_model and settings.model is None:
-        kind = settings.drafter.value
-        yield "model", f"drafter {kind} needs one: give draft={kind} and draft.model.source=..."
+    kind, has_head = settings.drafter, bool(settings.head.source)
+    if kind is DrafterKind.MODEL and settings.model is None:
+        yield "model", "drafter model needs one: give draft=model and draft.model.source=..."
+    if kind is DrafterKind.HEAD and not has_head:
+        yield "head.source", "drafter head needs one: give draft.head.source=path:/folder"
+    if kind is DrafterKind.COMPOSITE and has_head == (settings.model is not None):
+        yield (
+            "head.source",
+            "drafter composite needs either a head (draft=composite draft.head.source=...) or a "
+            "smaller model (draft=composite_model draft.model.source=...)",
+        )
+
+
+def _head(settings: HeadSettings) -> Iterator[tuple[str, str]]:
+    kind, _, rest = settings.source.partition(":")
+    if settings.source and (kind not in HEAD_SOURCES or not rest):
+        expected = ", ".join(f"{name}:..." for name in HEAD_SOURCES)
+        yield "source", f"expected one of {expected}, got {settings.source!r}"
+
+
+HEAD_SOURCES = ("path", "mlflow", "shipped")
 
 
 def _ngram(settings: NgramSettings) -> Iterator[tuple[str, str]]:
@@ -147,6 +165,8 @@ def _distill(settings: DistillSettings) -> Iterator[tuple[str, str]]:
     layers = list(settings.feature_layers)
     if layers != sorted(set(layers)):
         yield "feature_layers", f"must grow, got {layers}"
+    if settings.train_dtype is Dtype.FLOAT64:
+        yield "train_dtype", "bfloat16 or float32: weights are float32"
     if settings.feature_tokens < settings.max_tokens:
         yield "feature_tokens", f"must be at least max_tokens ({settings.max_tokens})"
     if settings.batch_tokens < settings.max_tokens:
@@ -235,6 +255,7 @@ MOST_POINTS = 5000  # of a release, that a gateway keeps and a page draws
 RELATIONS: dict[type, Callable[[Any], Iterator[tuple[str, str]]]] = {
     ModelSettings: _model,
     DraftSettings: _draft,
+    HeadSettings: _head,
     NgramSettings: _ngram,
     BreakerSettings: _breaker,
     EngineSettings: _engine,

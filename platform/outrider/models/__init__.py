@@ -5,15 +5,19 @@ Nothing heavy is imported here: torch and transformers are met inside the functi
 
 from outrider.models.cache import default_cache_dir
 from outrider.models.files import ModelFiles, pinned, resolve
+from outrider.models.head_source import HeadFiles, pinned_head, resolve_head
 from outrider.models.source import parse_source
 from outrider.models.tokenizer import HfTokenizer, same_vocabulary
 
 __all__ = [
+    "HeadFiles",
     "HfTokenizer",
     "ModelFiles",
     "default_cache_dir",
     "parse_source",
     "pinned",
+    "pinned_head",
     "resolve",
+    "resolve_head",
     "same_vocabulary",
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from outrider.models import ModelFiles
+from outrider.models import HeadFiles, ModelFiles
 from outrider.tracking.fingerprint import fingerprint
 from outrider.tracking.provenance import Provenance
 
@@ -19,7 +19,7 @@ def lineage(
     settings: Mapping[str, Any],
     config: Mapping[str, Any],
     target: ModelFiles,
-    draft: ModelFiles | None,
+    draft: ModelFiles | HeadFiles | None,
     provenance: Provenance,
 ) -> dict[str, str]:
     """Name -> digest.

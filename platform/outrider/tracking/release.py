@@ -16,7 +16,7 @@ from outrider.config.schema import (
     SamplingSettings,
 )
 from outrider.config.typed import plain
-from outrider.models import ModelFiles
+from outrider.models import HeadFiles, ModelFiles
 from outrider.models.source import anchored
 from outrider.tracking.fingerprint import fingerprint
 from outrider.tracking.lineage import lineage, of_data
@@ -88,7 +88,7 @@ class Release:
 def make_release(
     settings: Decoding,
     target: ModelFiles,
-    draft: ModelFiles | None,
+    draft: ModelFiles | HeadFiles | None,
     provenance: Provenance,
     words: Sequence[str] = (),
     resources: Mapping[str, Any] | None = None,
@@ -121,21 +121,24 @@ def make_release(
 def sections(settings: Decoding) -> dict[str, Any]:
     """What decodes, as `--cfg` prints it; folders mean the same from everywhere."""
     config = {name: plain(getattr(settings, name)) for name in SECTIONS}
-    for model in (config["model"], config["draft"]["model"]):
+    for model in (config["model"], config["draft"]["model"], config["draft"]["head"]):
         if model is not None:
             model["source"] = anchored(model["source"])
     return config
 
 
 def release_settings(
-    settings: Decoding, target: ModelFiles, draft: ModelFiles | None
+    settings: Decoding, target: ModelFiles, draft: ModelFiles | HeadFiles | None
 ) -> Mapping[str, Any]:
     """What makes two releases the same: weights, decoding, drafting, the engine that does so.
 
     Not the input, the folder, the threads.
     """
     drafting = plain(settings.draft)
-    if draft is not None and settings.draft.model is not None:
+    del drafting["head"]  # without one, a release is the same as before there were heads
+    if isinstance(draft, HeadFiles):
+        drafting["head"] = {"weights": draft.weights_digest}
+    if isinstance(draft, ModelFiles) and settings.draft.model is not None:
         drafting["model"] = {**_lasting("model", settings.draft.model), **_digests(draft)}
     return {
         "model": {**_lasting("model", settings.model), **_digests(target)},

@@ -19,7 +19,8 @@ from outrider.config.schema import (
     ServeJob,
     SweepJob,
 )
-from outrider.models import ModelFiles, pinned, resolve
+from outrider.models import HeadFiles, ModelFiles, pinned, pinned_head, resolve, resolve_head
+from outrider.recipe import HEADS
 from outrider.tracking.rebuild import JobT, Registered, check_words
 from outrider.wiring.stores import registry
 
@@ -28,16 +29,20 @@ PinnedT = TypeVar("PinnedT", BulkJob, ServeJob, BenchJob, SweepJob)
 
 def fetch(
     model: ModelSettings, draft: DraftSettings, cache_dir: Path, notices: Console
-) -> tuple[ModelFiles, ModelFiles | None]:
+) -> tuple[ModelFiles, ModelFiles | HeadFiles | None]:
     """What decodes and what drafts, on this machine's disk."""
 
     def notice(line: str) -> None:
         notices.print(line, highlight=False, markup=False, soft_wrap=True)
 
     target = resolve(model.source, cache_dir=cache_dir, notice=notice)
-    if draft.model is None:
+    if draft.model is not None:
+        return target, resolve(draft.model.source, cache_dir=cache_dir, notice=notice)
+    if not draft.head.source:
         return target, None
-    return target, resolve(draft.model.source, cache_dir=cache_dir, notice=notice)
+    return target, resolve_head(
+        draft.head.source, shipped=HEADS, cache_dir=cache_dir, notice=notice
+    )
 
 
 def as_registered(settings: JobT, words: Sequence[str]) -> tuple[JobT, Registered | None]:
@@ -58,6 +63,7 @@ def as_registered(settings: JobT, words: Sequence[str]) -> tuple[JobT, Registere
 def with_pinned_sources(settings: PinnedT) -> PinnedT:
     """An alias in a source becomes the version that it means now, for every process of the job."""
     model, draft = settings.model, settings.draft
+    draft = replace(draft, head=replace(draft.head, source=pinned_head(draft.head.source)))
     if draft.model is not None:
         draft = replace(draft, model=replace(draft.model, source=pinned(draft.model.source)))
     return replace(settings, draft=draft, model=replace(model, source=pinned(model.source)))

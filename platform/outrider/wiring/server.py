@@ -98,6 +98,7 @@ def placed(settings: ServeJob) -> ServeJob:
         keys_file=serving.keys_file and str(Path(serving.keys_file).absolute()),
         admin_keys_file=serving.admin_keys_file and str(Path(serving.admin_keys_file).absolute()),
     )
+    draft = replace(draft, head=replace(draft.head, source=source.anchored(draft.head.source)))
     if draft.model is not None:
         draft = replace(draft, model=anchored(draft.model))
     return replace(

@@ -54,7 +54,7 @@ def test_a_kind_that_needs_a_model_says_which_key_is_missing(kind):
 
 
 def test_an_unknown_kind_is_answered_with_the_known_ones():
-    with pytest.raises(UserError, match=r"eagle.*none, ngram, model, composite"):
+    with pytest.raises(UserError, match=r"eagle.*none, ngram, model, head, composite"):
         open_kind("eagle")
 
 

@@ -18,6 +18,7 @@ from outrider.config.schema.draft import (
     DrafterKind,
     DraftLengthSettings,
     DraftSettings,
+    HeadSettings,
     LengthPolicy,
     NgramSettings,
 )
@@ -61,6 +62,7 @@ __all__ = [
     "EngineSettings",
     "GateSettings",
     "HeadInit",
+    "HeadSettings",
     "LengthPolicy",
     "ModelSettings",
     "NgramSettings",

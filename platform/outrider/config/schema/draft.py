@@ -14,6 +14,7 @@ class DrafterKind(Enum):
     NONE = "none"
     NGRAM = "ngram"
     MODEL = "model"
+    HEAD = "head"
     COMPOSITE = "composite"
 
 
@@ -58,11 +59,19 @@ class NgramSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class HeadSettings:
+    """A draft head of the target (`outrider.engine.head`)."""
+
+    source: str = ""  # path:/folder | mlflow:models:/x@y | shipped:name; "": none
+
+
+@dataclass(frozen=True, kw_only=True)
 class DraftSettings:
     """Who drafts, how long, and when it is taken back."""
 
     drafter: DrafterKind = DrafterKind.NGRAM
     ngram: NgramSettings = field(default_factory=NgramSettings)
-    model: ModelSettings | None = None  # for drafter model and composite
+    model: ModelSettings | None = None  # for drafter model, and composite without a head
+    head: HeadSettings = field(default_factory=HeadSettings)  # for drafter head and composite
     length: DraftLengthSettings = field(default_factory=DraftLengthSettings)
     breaker: BreakerSettings = field(default_factory=BreakerSettings)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from outrider.config.schema import DrafterKind, NgramSettings
 from outrider.core import Clock, UserError
-from outrider.engine.drafters import SafeDrafter
+from outrider.engine.drafters import Drafter, SafeDrafter
 from outrider.engine.drafters.composite import CompositeDrafter
 from outrider.engine.drafters.corpus import Corpus
 from outrider.engine.drafters.guarded import GuardedDrafter
+from outrider.engine.drafters.head import HeadDrafter
 from outrider.engine.drafters.model import ModelDrafter
 from outrider.engine.drafters.ngram import NgramDrafter
 from outrider.engine.drafters.none import NoDrafter
 from outrider.engine.language_model import LanguageModel
 
-# A short match is worth less than a draft by a model (composite only).
+# A short match is worth less than a draft by a model or a head (composite only).
 COMPOSITE_MIN_MATCH = 3
 
 
@@ -24,35 +25,47 @@ def open_drafter(
     clock: Clock,
     ngram: NgramSettings | None = None,
     model: LanguageModel | None = None,
+    head: HeadDrafter | None = None,
     timeout_s: float | None = None,
 ) -> SafeDrafter:
     """The drafter of that kind, guarded. `vocab_size` is the target's.
 
-    `model` is the draft model of kinds `model` and `composite`. Raises UserError for a kind that
-    is not known, and for a model that is missing.
+    `model` is the draft model of kind `model`, `head` the drafter of kind `head`; kind `composite`
+    takes either. Raises UserError for a kind that is not known, and for what is missing.
     """
     ngram = ngram or NgramSettings()
 
-    def guarded_ngram() -> GuardedDrafter:
-        inner = NgramDrafter(ngram, open_corpus(ngram))
+    def guarded(inner: Drafter) -> GuardedDrafter:
         return GuardedDrafter(inner, vocab_size=vocab_size, clock=clock, timeout_s=timeout_s)
 
-    def guarded_model() -> GuardedDrafter:
-        if model is None:
-            raise UserError("draft.drafter: this kind needs a draft model: set draft.model")
-        inner = ModelDrafter(model, vocab_size=vocab_size)
-        return GuardedDrafter(inner, vocab_size=vocab_size, clock=clock, timeout_s=timeout_s)
+    def guarded_ngram() -> GuardedDrafter:
+        return guarded(NgramDrafter(ngram, open_corpus(ngram)))
 
     match _known(kind):
         case DrafterKind.NONE:
-            return GuardedDrafter(NoDrafter(), vocab_size=vocab_size, clock=clock)
+            return guarded(NoDrafter())
         case DrafterKind.NGRAM:
             return guarded_ngram()
         case DrafterKind.MODEL:
-            return guarded_model()
+            return guarded(_by_model(model, vocab_size))
+        case DrafterKind.HEAD:
+            return guarded(_given(head))
         case DrafterKind.COMPOSITE:
+            second = guarded(_by_model(model, vocab_size) if head is None else head)
             min_match = max(ngram.min_match, COMPOSITE_MIN_MATCH)
-            return CompositeDrafter(guarded_ngram(), guarded_model(), min_level=min_match)
+            return CompositeDrafter(guarded_ngram(), second, min_level=min_match)
+
+
+def _by_model(model: LanguageModel | None, vocab_size: int) -> ModelDrafter:
+    if model is None:
+        raise UserError("draft.drafter: this kind needs a draft model: set draft.model")
+    return ModelDrafter(model, vocab_size=vocab_size)
+
+
+def _given(head: HeadDrafter | None) -> HeadDrafter:
+    if head is None:
+        raise UserError("draft.drafter: this kind needs a draft head: set draft.head.source")
+    return head
 
 
 def open_corpus(settings: NgramSettings) -> Corpus | None:

@@ -1,0 +1,77 @@
+"""`draft.head.source`: three forms of URI, each to the folder of a draft head on this machine."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from outrider.core import UserError
+from outrider.models import digest
+from outrider.models.cache import Notice, entry_name, make_once
+from outrider.models.files import pinned
+from outrider.models.mlflow_source import fetch_version, store_from, version_number
+from outrider.models.source import MlflowSource, parse_source
+
+FORMS = ("path:/folder", "mlflow:models:/name@alias", "shipped:name")
+_NAME = re.compile(r"[\w.-]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadFiles:
+    """A draft head that is on this machine. What is in the folder is checked where it is read."""
+
+    source: str
+    folder: Path
+    weights_digest: str  # of its config.json and safetensors
+
+
+def resolve_head(source: str, *, shipped: Path, cache_dir: Path, notice: Notice) -> HeadFiles:
+    """`shipped`: the folder that `shipped:` looks in. Raises UserError or Fault, one line each."""
+    folder = _folder(source, shipped, cache_dir, notice)
+    if not (folder / "config.json").is_file():
+        raise UserError(f"draft.head.source: {folder}: no draft head there (config.json)")
+    try:
+        found = digest.weights_digest(folder, cache_dir=cache_dir)
+    except (OSError, ValueError) as error:
+        raise UserError(f"draft.head.source: {folder} is not readable ({error})") from error
+    return HeadFiles(source=source, folder=folder, weights_digest=found)
+
+
+def pinned_head(source: str) -> str:
+    """`source` with the version that its alias means now."""
+    return pinned(source) if source.startswith("mlflow:") else source
+
+
+def _folder(source: str, shipped: Path, cache_dir: Path, notice: Notice) -> Path:
+    kind, _, rest = source.partition(":")
+    match kind:
+        case "path" if rest:
+            return Path(rest).expanduser().absolute()
+        case "shipped" if _NAME.fullmatch(rest):
+            return _shipped(rest, shipped)
+        case "mlflow" if rest:
+            return _fetched(source, cache_dir, notice)
+    raise UserError(f"draft.head.source={source!r}: write one of {', '.join(FORMS)}")
+
+
+def _shipped(name: str, shipped: Path) -> Path:
+    if not (shipped / name).is_dir():
+        there = ", ".join(sorted(path.name for path in shipped.glob("*/"))) or "none"
+        raise UserError(f"draft.head.source: no head {name} is shipped; there are: {there}")
+    return shipped / name
+
+
+def _fetched(source: str, cache_dir: Path, notice: Notice) -> Path:
+    registered = parse_source(source)
+    assert isinstance(registered, MlflowSource)
+    store = store_from(os.environ)
+    number = version_number(registered, store)
+    name = entry_name(f"{registered.name}-{number}", store, registered.name, str(number))
+
+    def make(folder: Path) -> None:
+        notice(f"downloading {registered.name}, version {number}")
+        fetch_version(registered.name, number, store, folder)
+
+    return make_once(cache_dir / "heads" / name, make, notice)
