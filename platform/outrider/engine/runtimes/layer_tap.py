@@ -37,6 +37,8 @@ class LayerTap:
 
         Flat whatever the axes of the batch are: OpenVINO's paged form swaps them.
         """
+        if not self._outputs:  # before the first forward
+            return torch.empty(0, self.size)
         width = self.size // len(self._layers)
         outputs = [self._outputs[layer].reshape(-1, width) for layer in self._layers]
         return torch.cat(outputs, dim=-1)
