@@ -53,7 +53,9 @@ def test_a_group_is_chosen_whole() -> None:
 
 
 def test_a_draft_model_has_the_keys_of_a_model() -> None:
-    draft = bulk("draft=composite_model", "draft.model.source=hub:a/b@c", "draft.model.kv_blocks=9").draft
+    draft = bulk(
+        "draft=composite_model", "draft.model.source=hub:a/b@c", "draft.model.kv_blocks=9"
+    ).draft
     assert draft.drafter is DrafterKind.COMPOSITE
     assert draft.model is not None
     assert (draft.model.source, draft.model.kv_blocks) == ("hub:a/b@c", 9)

@@ -37,9 +37,7 @@ class DistillSettings:
     max_tokens: int = 512  # tokens of a row, prompt and answer; what is longer is cut
     valid_share: float = 0.05  # of the rows: never learnt from, judged by
     max_valid_rows: int = 400  # of those, how many a judgement looks at
-    feature_layers: tuple[
-        int, ...
-    ] = ()  # of the target, from 0; (): a low, middle, high one
+    feature_layers: tuple[int, ...] = ()  # of the target, from 0; (): a low, middle, high one
     feature_tokens: int = 512  # tokens of the target's forward
     vocab_size: int = 8192  # tokens that the head can say
     init: HeadInit = HeadInit.TARGET
