@@ -33,6 +33,40 @@ def page(cluster: Any) -> Iterator[str]:
     ray.shutdown()
 
 
+class Teller:
+    """Tells from a process of its own: one that has met Ray before counts each time again.
+
+    While it lives its gauges stay.
+    """
+
+    def replaced(self) -> None:
+        first = RayExporter("main", "r1")
+        total = Counters(
+            drafted=9, accepted=5, emitted=11, num_draft_rounds=3, position_accepts=[3, 2]
+        )
+        ngram = Counters(drafted=9, accepted=5)
+        first.export("speculative", {ALL: total, "ngram": ngram}, {"num_running": 2})
+        first.export("speculative", {ALL: total, "ngram": ngram}, {"num_running": 2})  # nothing new
+        total += Counters(emitted=4)
+        first.export("plain", {ALL: total, "ngram": ngram}, {"num_running": 1})
+
+        second = RayExporter("main", "r2")  # its engine begins at 0
+        again = Counters(drafted=2, accepted=1, emitted=3, num_draft_rounds=1, position_accepts=[1])
+        second.export("speculative", {ALL: again}, {"num_running": 7})
+
+    def counts_on(self) -> None:
+        exporter, counters = RayExporter("shared"), Counters()
+        for _ in range(3):
+            counters += Counters(emitted=2)
+            exporter.export("plain", {ALL: counters}, {})
+            exporter.export("plain", {ALL: Counters()}, {})  # its decode thread did not answer
+
+
+@pytest.fixture(scope="module")
+def teller(page: str) -> Any:
+    return ray.remote(Teller).options(num_cpus=0).remote()
+
+
 def samples(page: str) -> Samples:
     """By name and the values of our labels; Ray's own labels are left out."""
     with urlopen(page, timeout=10) as answer:
@@ -58,19 +92,10 @@ def wait_for(page: str, wanted: Samples) -> None:
         time.sleep(0.25)
 
 
-def test_counters_grow_by_release_mode_and_drafter_though_replicas_are_replaced(page: str) -> None:
-    first = RayExporter("main", "r1")
-    total = Counters(drafted=9, accepted=5, emitted=11, num_draft_rounds=3, position_accepts=[3, 2])
-    ngram = Counters(drafted=9, accepted=5)
-    first.export("speculative", {ALL: total, "ngram": ngram}, {"num_running": 2})
-    first.export("speculative", {ALL: total, "ngram": ngram}, {"num_running": 2})  # nothing new
-    total += Counters(emitted=4)
-    first.export("plain", {ALL: total, "ngram": ngram}, {"num_running": 1})
-
-    second = RayExporter("main", "r2")  # its engine begins at 0
-    again = Counters(drafted=2, accepted=1, emitted=3, num_draft_rounds=1, position_accepts=[1])
-    second.export("speculative", {ALL: again}, {"num_running": 7})
-
+def test_counters_grow_by_release_mode_and_drafter_though_replicas_are_replaced(
+    page: str, teller: Any
+) -> None:
+    ray.get(teller.replaced.remote())
     wait_for(
         page,
         {
@@ -89,10 +114,8 @@ def test_counters_grow_by_release_mode_and_drafter_though_replicas_are_replaced(
     )
 
 
-def test_an_engine_that_counts_on_in_one_object_or_keeps_silent_is_told_once(page: str) -> None:
-    exporter, counters = RayExporter("shared"), Counters()
-    for _ in range(3):
-        counters += Counters(emitted=2)
-        exporter.export("plain", {ALL: counters}, {})
-        exporter.export("plain", {ALL: Counters()}, {})  # its decode thread did not answer
+def test_an_engine_that_counts_on_in_one_object_or_keeps_silent_is_told_once(
+    page: str, teller: Any
+) -> None:
+    ray.get(teller.counts_on.remote())
     wait_for(page, {("ray_outrider_num_emitted_tokens_total", "shared,plain"): 6})
