@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from outrider.bulk.manifest import Identity, Manifest
-from outrider.bulk.openai_batch import RowReader
-from outrider.bulk.rendering import Renderer
-from outrider.bulk.rows import Row
-from outrider.config.schema import SamplingSettings
-from outrider.core import Completion, FinishReason, UserError
+from outrider.core import UserError
 from outrider.distill.corpus import Corpus, digest_of, read_corpus
 from outrider.distill.vocabulary import vocabulary_of
 from outrider.models import HfTokenizer
 
 EOS = 2
+WriteJob = Callable[..., Path]
 ANSWERS = ("The ferry leaves.", "A boat drifts.", "Ada, age: 36", "The boat leaves at 22:40.")
 
 
@@ -28,62 +24,14 @@ def tokenizer(model_folder: Path) -> HfTokenizer:
     return HfTokenizer.load(model_folder)
 
 
-def asked(number: int) -> dict[str, Any]:
-    body = {"messages": [{"role": "user", "content": f"Question {number}?"}], "max_tokens": 64}
-    url = "/v1/chat/completions"
-    return {
-        "custom_id": f"q{number}",
-        "kind": "chat",
-        "method": "POST",
-        "url": url,
-        "body": body,
-    }
-
-
-def completion(row: Row, ids: Sequence[int], text: str, reason: FinishReason) -> Completion:
-    return Completion(
-        request_id=row.custom_id, token_ids=tuple(ids), text=text, finish_reason=reason
-    )
-
-
-def bulk_folder(folder: Path, tokenizer: HfTokenizer, skipped: Sequence[int] = ()) -> Path:
-    """As a job leaves it: 40 rows, answered by the four texts in turn; row 5 was cut."""
-    rows = [asked(number) for number in range(40)]
-    asks = folder / "asked.jsonl"
-    asks.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    job = folder / "job"
-    job.mkdir()
-    identity = Identity(
-        fingerprint="f" * 64,
-        settings={},
-        input_path=str(asks),
-        input_digest="d" * 64,
-        num_rows=40,
-        num_shards=1,
-    )
-    Manifest(job / "manifest.json", identity, configurations={"f" * 64: 1.0}).save()
-    renderer = Renderer("f" * 64, "default", tokenizer)
-    reader = RowReader(SamplingSettings(), seed=0)
-    with (job / "output.jsonl").open("wb") as out:
-        for number, value in enumerate(rows):
-            if number in skipped:
-                continue
-            row, text = reader.row(value, 1, value["custom_id"]), ANSWERS[number % 4]
-            ids, reason = [*tokenizer.encode(text), EOS], FinishReason.STOP
-            if number == 5:
-                ids, reason = tokenizer.encode(text), FinishReason.LENGTH
-            out.write(renderer.answer(row, completion(row, ids, text, reason)))
-    return job
-
-
 def read(source: Path, tokenizer: HfTokenizer, **changes: Any) -> Corpus:
     return read_corpus(source, tokenizer, **{"max_tokens": 64, "valid_share": 0.25} | changes)
 
 
 def test_a_bulk_job_gives_the_ids_that_its_engine_saw(
-    tokenizer: HfTokenizer, tmp_path: Path
+    tokenizer: HfTokenizer, tmp_path: Path, write_job: WriteJob
 ) -> None:
-    corpus = read(bulk_folder(tmp_path, tokenizer, skipped=[3, 39]), tokenizer)
+    corpus = read(write_job(tmp_path, tokenizer, ANSWERS, skipped=[3, 39]), tokenizer)
     found = {each.name: each for each in (*corpus.train, *corpus.valid)}
     assert set(found) == {f"q{number}" for number in range(40)} - {"q3", "q39"}
     seventh = found["q7"]
@@ -91,12 +39,17 @@ def test_a_bulk_job_gives_the_ids_that_its_engine_saw(
     assert list(seventh.tokens) == [*prompt, *tokenizer.encode(ANSWERS[3]), EOS]
     assert (seventh.num_prompt, seventh.kind) == (len(prompt), "chat")
     assert list(found["q5"].tokens)[-1] != EOS, "an answer that was cut has no end"
-    assert corpus.parents == {"corpus_input": "d" * 64, "releases": "", "run": ""}
+    assert corpus.parents == {
+        "weights": "w" * 64,
+        "corpus_input": "d" * 64,
+        "releases": "",
+        "run": "",
+    }
     assert not corpus.dropped
 
 
 def test_parts_share_no_prompt_whatever_the_ids_and_the_order(
-    tokenizer: HfTokenizer, tmp_path: Path
+    tokenizer: HfTokenizer, tmp_path: Path, write_job: WriteJob
 ) -> None:
     rows = [{"prompt": f"Number {n % 20}", "completion": "A boat drifts."} for n in range(40)]
     path = tmp_path / "rows.jsonl"
@@ -115,9 +68,9 @@ def test_parts_share_no_prompt_whatever_the_ids_and_the_order(
 
 
 def test_an_answer_whose_text_is_not_its_tokens_is_left_out_and_counted(
-    tokenizer: HfTokenizer, tmp_path: Path
+    tokenizer: HfTokenizer, tmp_path: Path, write_job: WriteJob
 ) -> None:
-    job = bulk_folder(tmp_path, tokenizer)
+    job = write_job(tmp_path, tokenizer, ANSWERS)
     lines = (job / "output.jsonl").read_text().splitlines()
     first = json.loads(lines[0])
     first["response"]["body"]["usage"]["completion_tokens"] += 1
@@ -128,9 +81,9 @@ def test_an_answer_whose_text_is_not_its_tokens_is_left_out_and_counted(
 
 
 def test_rows_are_cut_and_the_digest_is_of_everything_in_them(
-    tokenizer: HfTokenizer, tmp_path: Path
+    tokenizer: HfTokenizer, tmp_path: Path, write_job: WriteJob
 ) -> None:
-    job = bulk_folder(tmp_path, tokenizer)
+    job = write_job(tmp_path, tokenizer, ANSWERS)
     whole, cut = read(job, tokenizer), read(job, tokenizer, max_tokens=30)
     longest = max(len(each.tokens) for each in (*whole.train, *whole.valid))
     assert longest > 30 >= max(len(each.tokens) for each in (*cut.train, *cut.valid))
@@ -161,27 +114,30 @@ def test_what_can_not_be_learnt_from_is_one_line(
 
 
 def test_a_folder_that_is_no_job_or_not_done_is_refused(
-    tokenizer: HfTokenizer, tmp_path: Path
+    tokenizer: HfTokenizer, tmp_path: Path, write_job: WriteJob
 ) -> None:
     with pytest.raises(UserError, match=r"it has no manifest\.json"):
         read(tmp_path, tokenizer)
-    job = bulk_folder(tmp_path, tokenizer)
+    job = write_job(tmp_path, tokenizer, ANSWERS)
     (job / "output.jsonl").unlink()
     with pytest.raises(UserError, match="let the bulk job end first"):
         read(job, tokenizer)
 
 
-def test_an_input_that_was_changed_since_is_refused(tokenizer: HfTokenizer, tmp_path: Path) -> None:
-    job = bulk_folder(tmp_path, tokenizer)
-    (tmp_path / "asked.jsonl").write_text(json.dumps(asked(0)) + "\n")
+def test_an_input_that_was_changed_since_is_refused(
+    tokenizer: HfTokenizer, tmp_path: Path, write_job: WriteJob
+) -> None:
+    job = write_job(tmp_path, tokenizer, ANSWERS)
+    asked = (tmp_path / "asked.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "asked.jsonl").write_text(asked[0])
     with pytest.raises(UserError, match="answers 'q1', which"):
         read(job, tokenizer, limit=0)
 
 
 def test_the_vocabulary_is_what_is_said_most_and_the_ends(
-    tokenizer: HfTokenizer, tmp_path: Path
+    tokenizer: HfTokenizer, tmp_path: Path, write_job: WriteJob
 ) -> None:
-    corpus = read(bulk_folder(tmp_path, tokenizer), tokenizer)
+    corpus = read(write_job(tmp_path, tokenizer, ANSWERS), tokenizer)
     answers = [
         token for each in corpus.train for token in each.tokens[each.num_prompt :] if token != EOS
     ]

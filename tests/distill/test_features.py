@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -96,7 +97,7 @@ def test_a_killed_run_goes_on_with_the_next_shard(tmp_path: Path) -> None:
         return compute(some)
 
     with pytest.raises(KeyboardInterrupt):
-        cache(tmp_path, rows).fill(breaks, lambda rows: None)
+        cache(tmp_path, rows).fill(breaks, lambda: None)
     (tmp_path / "shard-00001.arrow.tmp").write_bytes(b"half a shard")
     with pytest.raises(UserError, match="shard-00001"):
         cache(tmp_path, rows).open()
@@ -108,9 +109,10 @@ def test_a_killed_run_goes_on_with_the_next_shard(tmp_path: Path) -> None:
         return compute(some)
 
     told: list[int] = []
-    cache(tmp_path, rows).fill(counts, lambda rows: told.append(len(rows)))
+    left = partial(cache, tmp_path, rows)
+    cache(tmp_path, rows).fill(counts, lambda: told.append(left().num_missing_tokens))
     assert again == [row.name for row in rows[SHARD_ROWS:]]
-    assert told == [SHARD_ROWS, 5]
+    assert told == [5 * len(rows[0].tokens), 0]
     reader = cache(tmp_path, rows).open()
     for number in (0, SHARD_ROWS - 1, SHARD_ROWS, 2 * SHARD_ROWS + 4):
         expected, found = compute([rows[number]])[0], reader[number]
@@ -124,7 +126,7 @@ def test_features_may_be_kept_short(tmp_path: Path) -> None:
     short = cache(tmp_path, rows, "bfloat16")
     short.fill(
         lambda some: computed(model(), some, most_tokens=32, dtype=torch.bfloat16),
-        lambda rows: None,
+        lambda: None,
     )
     found = short.open()[0].features
     assert found.dtype is torch.bfloat16
@@ -133,7 +135,7 @@ def test_features_may_be_kept_short(tmp_path: Path) -> None:
 
 def test_a_damaged_shard_is_named(tmp_path: Path) -> None:
     rows = [example(0)]
-    cache(tmp_path, rows).fill(compute, lambda rows: None)
+    cache(tmp_path, rows).fill(compute, lambda: None)
     (tmp_path / "shard-00000.arrow").write_bytes(b"no Arrow")
     with pytest.raises(UserError, match=r"shard-00000\.arrow can't be read: remove it"):
         cache(tmp_path, rows).open()

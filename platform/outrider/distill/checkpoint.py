@@ -23,8 +23,6 @@ MOMENTS = ("exp_avg", "exp_avg_sq")  # of AdamW
 class Progress:
     """What is known beside the weights."""
 
-    identity: str  # digest of everything that decides what is learnt
-    run_id: str = ""  # of the tracked run
     update: int = 0  # updates done
     best_update: int = 0
     best_score: float = 0.0  # 0: never judged
@@ -79,14 +77,3 @@ class Training:
                     "step": torch.tensor(float(self.progress.update)),
                     **{each: tensors[f"{each}.{name}"].to(device) for each in MOMENTS},
                 }
-
-
-def read_progress(path: Path) -> Progress | None:
-    """None where there is no checkpoint yet."""
-    if not path.exists():
-        return None
-    try:
-        with safe_open(path, framework="pt") as file:
-            return Progress(**json.loads(file.metadata()[STATE]))
-    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{path} can't be read: remove it to begin anew") from error

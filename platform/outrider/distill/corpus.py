@@ -176,6 +176,7 @@ def _bulk_texts(source: Path) -> tuple[Iterator[Text], dict[str, str]]:
         asked = folder.scratch / "rows.jsonl"
     runs = [session.run_id for session in manifest.sessions if session.run_id]
     parents = {
+        "weights": manifest.identity.settings.get("model", {}).get("weights", ""),
         "corpus_input": manifest.identity.input_digest,
         "releases": ",".join(manifest.used_fingerprints),
         "run": runs[-1] if runs else "",

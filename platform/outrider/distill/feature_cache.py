@@ -31,7 +31,6 @@ SCHEMA = pa.schema(
     ]
 )
 Compute = Callable[[Sequence[Example]], Iterable[Features]]
-OnRows = Callable[[Sequence[Example]], None]
 DTYPES = {"bfloat16": torch.bfloat16, "float32": torch.float32}
 
 
@@ -57,17 +56,21 @@ class FeatureCache:
         num_shards = -(-len(self.examples) // SHARD_ROWS)
         return [number for number in range(num_shards) if not self._path(number).exists()]
 
-    def fill(self, compute: Compute, on_rows: OnRows) -> None:
-        """Compute what is missing; `on_rows` hears of the rows of a shard when it is on disk."""
+    @property
+    def num_missing_tokens(self) -> int:
+        """Of the rows in them."""
+        return sum(len(row.tokens) for number in self.missing for row in self._rows(number))
+
+    def fill(self, compute: Compute, on_shard: Callable[[], None]) -> None:
+        """Compute what is missing; `on_shard` is called when one is on disk."""
         taken = f"another job computes features in {self.folder}: wait for it"
         self.folder.mkdir(parents=True, exist_ok=True)
         with only_one(self.folder, taken):
             with replacing(self.folder / "features.json") as out:
                 out.write(json.dumps(dict(self.identity), indent=1).encode() + b"\n")
             for number in self.missing:
-                rows = self.examples[number * SHARD_ROWS : (number + 1) * SHARD_ROWS]
-                self._write(number, compute(rows))
-                on_rows(rows)
+                self._write(number, compute(self._rows(number)))
+                on_shard()
 
     def open(self) -> FeatureReader:
         """What is read back. UserError where a shard is damaged or missing."""
@@ -76,6 +79,9 @@ class FeatureCache:
         if sum(table.num_rows for table in tables) != len(self.examples):
             raise UserError(f"{self.folder} has too few rows: remove it and run again")
         return FeatureReader(tables, self.examples, self.feature_size, DTYPES[self.dtype])
+
+    def _rows(self, number: int) -> Sequence[Example]:
+        return self.examples[number * SHARD_ROWS : (number + 1) * SHARD_ROWS]
 
     def _path(self, number: int) -> Path:
         return self.folder / f"shard-{number:05}.arrow"

@@ -24,6 +24,8 @@ from outrider.distill.objective import loss_of, rate_at
 from outrider.engine.head import DraftHead
 
 BETAS = (0.9, 0.95)
+SHOWN = 4  # draft positions of a line
+CHECKPOINT_S = 120.0  # at most this much is learnt again after a kill -9
 
 
 class Rows(Protocol):
@@ -53,13 +55,20 @@ class Moment:
     num_updates: int
     loss: float  # mean since the last one
     rate: float
-    seconds: float  # of training since the last one
     judgement: Judgement
     is_best: bool
 
     def metrics(self) -> Mapping[str, float]:
         told = {"train_loss": self.loss, "learning_rate": self.rate}
         return {**self.judgement.metrics(), **told}
+
+    def __str__(self) -> str:
+        agreement = " ".join(f"{ratio:.0%}" for ratio in self.judgement.agreement[:SHOWN])
+        best = ", the best so far" if self.is_best else ""
+        return (
+            f"update {self.update}/{self.num_updates}: loss {self.loss:.3f}, agrees {agreement}, "
+            f"{self.judgement.score:.2f} tokens per round{best}"
+        )
 
 
 class Trainer:
@@ -88,7 +97,7 @@ class Trainer:
                 head.parameters(), betas=BETAS, weight_decay=settings.weight_decay
             ),
             best={name: weight.detach().clone() for name, weight in head.named_parameters()},
-            progress=Progress(identity=""),
+            progress=Progress(),
         )
         self._updates = self._num_updates()
 
@@ -101,34 +110,39 @@ class Trainer:
         """Of a training that is not ended early."""
         return self._updates
 
+    def resume(self, checkpoint: Path) -> None:
+        """Go on from there, where there is one. UserError where it is damaged."""
+        if checkpoint.exists():
+            self._training.load(checkpoint)
+
     def run(
         self,
         checkpoint: Path,
-        begin: Progress,
         tell: Callable[[Moment], None],
         on_update: Callable[[int], None],
     ) -> DraftHead:
-        """Train to the end, from the checkpoint where there is one; return the best head.
+        """Train to the end and return the best head; checkpoints are written on the way.
 
         `on_update` hears how many updates are done. Raises Fault where the loss is NaN.
         """
-        self._training.progress = begin
-        if checkpoint.exists():
-            self._training.load(checkpoint)
-            self.progress.run_id = begin.run_id
         losses: list[torch.Tensor] = []
-        since = self._clock.monotonic()
+        began = saved = self._clock.monotonic()
         for batch in self._batches() if not self.progress.is_done else ():
             losses.append(self._learn(batch))
             self.progress.update += 1
+            now = self._clock.monotonic()
+            self.progress.seconds += now - began
             on_update(self.progress.update)
             if self._is_judged():
-                seconds = self._clock.monotonic() - since
-                tell(self._judge(_mean(losses), seconds))
+                tell(self._judge(_mean(losses)))
+                losses.clear()
+            if not losses or now - saved >= CHECKPOINT_S:
+                _mean(losses)  # raises before NaN is kept
                 self._training.save(checkpoint)
-                losses, since = [], self._clock.monotonic()
+                saved = now
             if self.progress.is_done:
                 break
+            began = self._clock.monotonic()
         return self._best()
 
     def _num_updates(self) -> int:
@@ -166,11 +180,10 @@ class Trainer:
         training.optimiser.zero_grad()
         return loss.detach()
 
-    def _judge(self, loss: float, seconds: float) -> Moment:
-        with self._arithmetic():
-            judgement = judged(self._head, self._embedding, self._valid_batches())
+    def _judge(self, loss: float) -> Moment:
+        """In float32, as the drafter runs: in bfloat16 the two likeliest may be equal."""
+        judgement = judged(self._head, self._embedding, self._valid_batches())
         progress = self.progress
-        progress.seconds += seconds
         is_best = judgement.score > progress.best_score
         if is_best:
             progress.best_score, progress.best_update = judgement.score, progress.update
@@ -182,7 +195,7 @@ class Trainer:
         is_last = progress.update == self._updates
         progress.is_done = is_last or progress.num_worse >= self._settings.patience
         rate = self._rate(progress.update - 1)
-        return Moment(progress.update, self._updates, loss, rate, seconds, judgement, is_best)
+        return Moment(progress.update, self._updates, loss, rate, judgement, is_best)
 
     def _valid_batches(self) -> Iterator[Batch]:
         examples = self._valid.examples[: self._settings.max_valid_rows]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from outrider.config.folders import SHIPPED
 from outrider.config.schema import TrackingSettings
+from outrider.tracking.heads import HeadRegistry
 from outrider.tracking.history import History
 from outrider.tracking.mlflow_client import MlflowConnection
+from outrider.tracking.mlflow_heads import MlflowHeads
 from outrider.tracking.mlflow_history import MlflowHistory
 from outrider.tracking.mlflow_registry import MlflowRegistry
 from outrider.tracking.mlflow_tracker import MlflowTracker
@@ -30,6 +32,15 @@ def tracker(settings: TrackingSettings) -> Tracker:
 def registry(settings: TrackingSettings) -> Registry:
     """Where releases are, whether or not the run itself is recorded."""
     return MlflowRegistry(
+        MlflowConnection(
+            uri=uri_of(settings), experiment=settings.experiment, spool_dir=RUNS / "spool"
+        )
+    )
+
+
+def heads(settings: TrackingSettings) -> HeadRegistry:
+    """Where draft heads are."""
+    return MlflowHeads(
         MlflowConnection(
             uri=uri_of(settings), experiment=settings.experiment, spool_dir=RUNS / "spool"
         )

@@ -38,6 +38,7 @@ class DistillSettings:
     valid_share: float = 0.05  # of the rows: never learnt from, judged by
     max_valid_rows: int = 400  # of those, how many a judgement looks at
     feature_layers: tuple[int, ...] = ()  # of the target, from 0; (): a low, middle, high one
+    features_dir: str = ""  # where features are kept, gigabytes; empty: the cache of models
     feature_tokens: int = 512  # tokens of the target's forward
     vocab_size: int = 8192  # tokens that the head can say
     init: HeadInit = HeadInit.TARGET
