@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from outrider.engine.acceptance import AcceptanceModel, RowAcceptance, initial_guess
 from outrider.engine.drafters import Offer
+from outrider.engine.drafters.head_block import BLIND, levels
 
 OFFER = Offer("ngram", (3, 4, 5, 6))
 
@@ -32,6 +33,15 @@ def test_a_longer_match_is_trusted_more_before_anything_is_known() -> None:
     assert (guesses[1], guesses[8], guesses[11]) == (0.3, 0.8, 0.8)
     assert initial_guess("model", 0) == 0.6
     assert initial_guess("someone", 3) == 0.5
+
+
+def test_a_sure_head_is_believed_more_whatever_the_position() -> None:
+    for position in range(3):
+        sure = [
+            initial_guess("head", levels(bucket, position + 1)[position]) for bucket in range(BLIND)
+        ]
+        assert sure == sorted(set(sure))
+        assert initial_guess("head", levels(BLIND, position + 1)[position]) == 0.5
 
 
 @pytest.mark.parametrize("chance", [0.1, 0.5, 0.9])

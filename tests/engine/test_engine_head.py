@@ -31,14 +31,14 @@ from outrider.core import (
 from outrider.engine.cost import CostModel
 from outrider.engine.drafters import DraftRow, Read
 from outrider.engine.drafters.guarded import GuardedDrafter
-from outrider.engine.drafters.head import HeadDrafter
+from outrider.engine.drafters.head import PATIENCE, HeadDrafter
 from outrider.engine.drafters.head_block import NUM_BUCKETS
 from outrider.engine.engine import Engine
 from outrider.engine.language_model import RowSlice
 from outrider.engine.row import Row
 from outrider.engine.runtimes.torch_runtime import TorchModel
 from outrider.engine.speculation import SpeculationPolicy
-from outrider.testing import LetterTokenizer, ManualClock, toy_engine, toy_head
+from outrider.testing import LetterTokenizer, ManualClock, ScriptedPolicy, toy_engine, toy_head
 
 VOCAB, HIDDEN, BLOCK = 16, 16, 4
 LAYERS = (0, 1)
@@ -121,8 +121,8 @@ class Watched:
 
     def _check(self, row: Row) -> None:
         """The KV of what was read so far, against one computed afresh from the row's tokens."""
-        memory = self.drafter._memories.get(row.row_id)
-        if memory is None or memory.num_confirmed == 0:
+        memory = self.drafter.memory(row.row_id)
+        if memory.num_confirmed == 0:
             return
         hole, seen = memory.num_seen - memory.num_confirmed, memory.num_seen
         tokens = row.tokens[: seen + 1]
@@ -130,7 +130,7 @@ class Watched:
         TARGET.forward([RowSlice(tokens[:-1], 0, SCRATCH, 0)])
         again.read([Read(0, hole, tokens[hole:-1], TARGET.features[hole:])])
         again.offer([DraftRow(0, row.request, tokens, first_of)], [1])
-        fresh = again._memories[0]
+        fresh = again.memory(0)
         length = memory.num_confirmed
         assert fresh.num_confirmed == length
         for ours, theirs in ((memory.kv.keys, fresh.kv.keys), (memory.kv.values, fresh.kv.values)):
@@ -210,11 +210,23 @@ def test_rows_that_share_a_beginning_have_a_hole_there() -> None:
 
 
 def test_rounds_without_a_draft_are_read_late_and_counted() -> None:
-    watched = Watched(length=lambda round_, row_id: 0 if 3 <= round_ < 13 else 3)
-    requests = asks(max_tokens=30)
+    watched = Watched(length=lambda round_, row_id: 0 if 3 <= round_ < 33 else 3)
+    requests = asks(max_tokens=60)
     assert watched.run(requests) == plain(requests)
     # Looks in vain come to rest: what they don't read waits for the next draft.
-    assert watched.total("num_caught_up") >= len(PROMPTS) * 4
+    assert watched.total("num_caught_up") >= len(PROMPTS) * 8
+
+
+def test_a_look_is_a_draft_step_of_its_round_whether_it_led_to_a_draft_or_not() -> None:
+    policy_of = Watched(length=lambda round_, row_id: 2 if round_ == 20 else 0)
+    policy_of.run([request("r", (1, 2, 3), max_tokens=26)])
+    policy = policy_of.engine._policy
+    assert isinstance(policy, ScriptedPolicy)
+    steps = [cost.draft_steps for cost in policy.costs]
+    # The prompt has no offer; then looks in vain, rest, one blind draft, and looks once more.
+    assert steps[: PATIENCE + 3] == [0, *[1] * PATIENCE, 0, 0]
+    assert steps[20] == 2
+    assert steps[21] == 1
 
 
 def test_a_release_that_falls_back_and_comes_back_goes_on() -> None:

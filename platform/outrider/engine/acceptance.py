@@ -19,11 +19,15 @@ _UNKNOWN = 0.5
 _BY_NAME = {"model": 0.6, "grammar": _MOST}
 _NGRAM = (0.2, 0.3, 0.42, 0.52, 0.6, 0.66, 0.71, 0.76, 0.8)  # by length of the match
 
+_HEAD = (0.2, 0.35, 0.5, 0.65, 0.75, 0.85, 0.5)  # by how sure it is; the last: nobody looked
+
 
 def initial_guess(name: str, level: int) -> float:
     """Acceptance assumed for a class that was never tested; optimistic enough to be tried."""
     if name == "ngram":
         return _NGRAM[min(max(level, 0), len(_NGRAM) - 1)]
+    if name == "head":
+        return _HEAD[level % len(_HEAD)]
     return _BY_NAME.get(name, _UNKNOWN)
 
 

@@ -73,6 +73,7 @@ class DraftStage:
         rows = [self._rows[turn.row.row_id] for turn in decoding]
         for turn, offer in zip(decoding, self._drafter.offer(rows, limits), strict=True):
             turn.offer = offer
+            round_.num_draft_steps = max(round_.num_draft_steps, offer.num_run)
         lengths = self._fit(decoding, self._choose(round_, decoding, limits))
         chosen = [turn for turn, length in zip(decoding, lengths, strict=True) if length > 0]
         if chosen:
@@ -117,6 +118,6 @@ class DraftStage:
 
     def _propose(self, round_: Round, chosen: list[Turn], lengths: list[int]) -> None:
         drafted = self._drafter.propose([self._rows[turn.row.row_id] for turn in chosen], lengths)
-        round_.num_draft_steps = drafted.num_steps
+        round_.num_draft_steps += drafted.num_steps
         for turn, proposal in zip(chosen, drafted.proposals, strict=True):
             turn.proposal = permitted(turn.row, proposal)

@@ -177,7 +177,7 @@ def test_preemption_tells_what_is_known_already() -> None:
 def test_what_the_prefix_cache_had_is_a_hole() -> None:
     """The head sees nothing before it, and drafts all the same."""
     told = Told(open_drafter(), [1, 2, 3, 4, 5, 6, 7, 8], num_computed=4).prefill()
-    seen = told.drafter._memories[0]
+    seen = told.drafter.memory(0)
     proposal = told.propose(2)
     assert len(proposal.tokens) == 2
     assert (seen.num_seen, seen.num_confirmed) == (8, 4)
@@ -185,7 +185,7 @@ def test_what_the_prefix_cache_had_is_a_hole() -> None:
 
 def test_features_that_wait_for_too_long_are_lost_and_no_more() -> None:
     told = Told(open_drafter(most_unread=6), [i % VOCAB for i in range(9)]).prefill(chunk=4)
-    memory = told.drafter._memories[0]
+    memory = told.drafter.memory(0)
     assert memory.num_unread == 6
     for token in range(4):
         told.round([1, 2], 0, token)
@@ -245,8 +245,9 @@ def test_any_history_gives_the_drafts_of_a_fresh_drafter() -> None:
 def test_a_long_prompt_is_read_in_chunks() -> None:
     tokens = [i * 5 % VOCAB for i in range(300)]
     told = Told(open_drafter(), tokens).prefill(chunk=64)
-    drafted = told.drafted(2)
-    assert drafted.num_steps == 3 + 1
+    (offer,) = told.drafter.offer([told.row], [2])
+    drafted = told.drafter.propose([told.row], [2])
+    assert (offer.num_run, drafted.num_steps) == (3, 1)
     assert drafted.proposals[0].tokens == fresh(told.tokens, 2)
 
 
@@ -254,20 +255,17 @@ def test_step_j_is_one_forward_over_the_rows_still_drafting() -> None:
     drafter = open_drafter()
     rows = [Told(drafter, [i, 2, 3], i).prefill() for i in range(3)]
     asked = [told.row for told in rows]
-    drafter.offer(asked, [4, 4, 4])
+    offers = drafter.offer(asked, [4, 4, 4])
     drafted = drafter.propose(asked, [1, 3, 2])
     assert [len(p.tokens) for p in drafted.proposals] == [1, 3, 2]
-    assert drafted.num_steps == 3  # the look is the first
+    assert [offer.num_run for offer in offers] == [1, 1, 1]  # the look is the first step
+    assert drafted.num_steps == 2
     assert drafted.proposals[1].tokens == fresh(rows[1].tokens, 3)
 
 
-def test_the_look_of_an_offer_counts_in_its_own_round_only() -> None:
-    drafter = open_drafter()
-    one, two = (Told(drafter, [i, 2, 3], i).prefill() for i in range(2))
-    drafter.offer([one.row], [2])
-    one.round([], 0, 1)
-    drafter.offer([], [])
-    assert drafter.propose([two.row], [1]).num_steps == 1
+def test_a_look_that_is_made_for_the_draft_is_its_step() -> None:
+    told = Told(open_drafter(), list(PROMPT)).prefill()
+    assert told.drafter.propose([told.row], [1]).num_steps == 1
 
 
 # -- offers ---------------------------------------------------------------------------------------
@@ -285,7 +283,7 @@ def test_levels_tell_the_position_and_how_sure_the_head_is() -> None:
     for token in range(VOCAB):
         told = Told(open_drafter(), [token, 2, 3]).prefill()
         (offer,) = told.drafter.offer([told.row], [10])
-        logits = told.drafter._memories[0].look.logits  # type: ignore[union-attr]
+        logits = told.drafter.memory(0).look.logits  # type: ignore[union-attr]
         bucket = bucket_of(float(logits.softmax(-1).max()))
         positions, buckets = zip(*(divmod(each, NUM_BUCKETS) for each in offer.levels), strict=True)
         assert positions == (0, 1, 2, 3, 4, 5, 6, 7, 7, 7)
@@ -304,13 +302,23 @@ def test_looks_in_vain_come_to_rest_and_a_draft_begins_them_again() -> None:
     told = Told(open_drafter(), list(PROMPT)).prefill()
     for token in range(PATIENCE):
         assert level(told)[1] != BLIND
-        told.round([], 0, token)
+        told.round([], 0, token % VOCAB)
     assert level(told) == (0, BLIND)
     told.round([], 0, 5)
     proposal = told.propose(3)  # blind
     assert proposal.tokens == fresh(told.tokens, 3)
     told.round(proposal.tokens, 0, other(proposal.tokens[0]))
     assert level(told)[1] != BLIND
+
+
+def test_a_row_at_rest_is_looked_at_now_and_then() -> None:
+    told = Told(open_drafter(), list(PROMPT)).prefill()
+    blind = []
+    for token in range(4 * PATIENCE):
+        blind.append(level(told)[1] == BLIND)
+        told.round([], 0, token % VOCAB)
+    assert blind.count(False) == PATIENCE + 3
+    assert not any(blind[:PATIENCE])
 
 
 def test_a_row_that_was_not_told_of_has_no_offer() -> None:
@@ -394,7 +402,7 @@ def test_broken_features_fail_and_are_forgotten() -> None:
     assert (proposal.tokens, proposal.failure) == ([], "draft logits are not finite")
     told.round([], 0, 3)
     assert len(told.propose(3).tokens) > 0
-    assert told.drafter._memories[0].num_confirmed == 1
+    assert told.drafter.memory(0).num_confirmed == 1
 
 
 def test_a_forward_that_fails_leaves_the_state_right_for_the_next_round() -> None:

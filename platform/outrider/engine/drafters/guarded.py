@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -139,7 +139,7 @@ def _crop(offer: Offer, limit: int) -> Offer:
         raise ValueError(f"levels {offer.levels} are not all whole numbers from 0")
     if len(offer.levels) <= limit:
         return offer
-    return Offer(offer.name, offer.levels[: max(0, limit)], offer.num_steps)
+    return replace(offer, levels=offer.levels[: max(0, limit)])
 
 
 def _check(proposal: Proposal, length: int, vocab_size: int) -> None:

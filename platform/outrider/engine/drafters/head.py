@@ -18,7 +18,7 @@ from outrider.engine.drafters.head_memory import Chunk, HeadMemory, Look
 from outrider.engine.head import DraftHead
 
 MOST_UNREAD = 1024  # tokens whose features wait for a row's next draft; older ones are lost
-PATIENCE = 4  # looks in vain, after which a row is not looked at until it drafts again
+PATIENCE = 16  # offers without a draft, after which only one in so many is made with a look
 CHUNK_TOKENS = 128  # most tokens of one row that one forward reads
 
 UNKNOWN = -1e30
@@ -30,8 +30,8 @@ class HeadDrafter:
     """Drafts with `head`; step j is one forward over all rows that are still drafting.
 
     `embedding` is the target's [V, H]; `vocab_size` the target's, the width that samplers see. A
-    row is looked at when it is offered, because its first position says how sure the head is; after
-    `PATIENCE` looks in vain its offers are blind, and cost nothing.
+    row is looked at when it is offered, because its first position says how sure the head is. Where
+    no draft comes of it for long, most of its offers are blind, and cost nothing.
     """
 
     name = "head"
@@ -51,7 +51,6 @@ class HeadDrafter:
         self._vocab_size = vocab_size
         self._most_unread = most_unread
         self._memories: dict[int, HeadMemory] = {}
-        self._num_looks = 0  # forwards that the last offers took
 
     @property
     def feature_layers(self) -> tuple[int, ...]:
@@ -61,7 +60,7 @@ class HeadDrafter:
     def read(self, reads: Sequence[Read]) -> None:
         for read in reads:
             chunk = Chunk(read.position, read.tokens, read.features)
-            self._memory(read.row_id).hold(chunk, self._most_unread)
+            self.memory(read.row_id).hold(chunk, self._most_unread)
 
     @torch.inference_mode()
     def offer(self, rows: Sequence[DraftRow], limits: Sequence[int]) -> list[Offer]:
@@ -69,21 +68,22 @@ class HeadDrafter:
         able = [
             row
             for row, limit in zip(rows, limits, strict=True)
-            if limit > 0 and self._memory(row.row_id).is_ready(row.tokens)
+            if limit > 0 and self.memory(row.row_id).is_ready(row.tokens)
         ]
-        seeing = [row for row in able if self._memory(row.row_id).num_vain < PATIENCE]
-        self._num_looks = self._look(seeing)
-        for row in seeing:
-            self._memory(row.row_id).num_vain += 1
+        num_run = self._look([row for row in able if _is_watched(self.memory(row.row_id))])
+        for row in able:
+            self.memory(row.row_id).num_vain += 1
         ids = {row.row_id for row in able}
         pairs = zip(rows, limits, strict=True)
-        return [self._offer_one(r, limit) if r.row_id in ids else NO_OFFER for r, limit in pairs]
+        return [
+            self._offer_one(row, limit, num_run) if row.row_id in ids else NO_OFFER
+            for row, limit in pairs
+        ]
 
     @torch.inference_mode()
     def propose(self, rows: Sequence[DraftRow], lengths: Sequence[int]) -> Drafted:
         """Blocks of at most `lengths`: shorter where the head has lost hope."""
-        num_steps = self._num_looks + self._look(rows)
-        self._num_looks = 0
+        num_steps = self._look(rows)
         drafts = [self._begin(*pair) for pair in zip(rows, lengths, strict=True)]
         while drawing := [draft for draft in drafts if draft.wants_more]:
             for draft in drawing:
@@ -107,19 +107,19 @@ class HeadDrafter:
         """Rows that it remembers anything of."""
         return len(self._memories)
 
-    def _memory(self, row_id: int) -> HeadMemory:
+    def memory(self, row_id: int) -> HeadMemory:
         memory = self._memories.get(row_id)
         if memory is None:
             memory = self._memories[row_id] = HeadMemory(self._head.new_kv())
         return memory
 
-    def _offer_one(self, row: DraftRow, limit: int) -> Offer:
+    def _offer_one(self, row: DraftRow, limit: int, num_run: int) -> Offer:
         look = self._seen(row)
         bucket = BLIND if look is None else bucket_of(look.top)
-        return Offer(self.name, levels(bucket, limit), num_steps=1)
+        return Offer(self.name, levels(bucket, limit), num_steps=1, num_run=num_run)
 
     def _seen(self, row: DraftRow) -> Look | None:
-        look = self._memory(row.row_id).look
+        look = self.memory(row.row_id).look
         return look if look is not None and look.num_tokens == len(row.tokens) else None
 
     def _look(self, rows: Sequence[DraftRow]) -> int:
@@ -127,13 +127,13 @@ class HeadDrafter:
         behind = [
             row
             for row in rows
-            if self._seen(row) is None and self._memory(row.row_id).is_ready(row.tokens)
+            if self._seen(row) is None and self.memory(row.row_id).is_ready(row.tokens)
         ]
         if not behind:
             return 0
         num_forwards = 1
         for row in behind:
-            memory = self._memory(row.row_id)
+            memory = self.memory(row.row_id)
             memory.settle(row.tokens, len(row.request.prompt_ids))
             while memory.num_unread > CHUNK_TOKENS:
                 self._read([row])
@@ -155,13 +155,13 @@ class HeadDrafter:
         counts = [sum(len(part.tokens) for owner, part in parts if owner is row) for row in rows]
         states = self._forward(states, tokens, positions, rows, counts)
         for row, part in parts:
-            self._memory(row.row_id).mark_read(part)
+            self.memory(row.row_id).mark_read(part)
         ends = torch.tensor(counts).cumsum(0) - 1
         return states, ends.tolist()
 
     def _next_parts(self, row: DraftRow) -> list[Chunk]:
         parts, room = [], CHUNK_TOKENS
-        for chunk in self._memory(row.row_id).chunks:
+        for chunk in self.memory(row.row_id).chunks:
             part = chunk.part(chunk.position, min(chunk.end, chunk.position + room))
             room -= len(part.tokens)
             parts.append(part)
@@ -172,15 +172,16 @@ class HeadDrafter:
     def _keep_looks(self, rows: Sequence[DraftRow], states: torch.Tensor) -> None:
         logits = self._head.logits(states)  # [rows, V_d]
         for row, line, state, top in zip(rows, logits, states, _tops(logits), strict=True):
-            self._memory(row.row_id).look = Look(len(row.tokens), line, state, top)
+            self.memory(row.row_id).look = Look(len(row.tokens), line, state, top)
 
     def _begin(self, row: DraftRow, length: int) -> HeadBlock:
-        memory, look = self._memory(row.row_id), self._seen(row)
+        memory, look = self.memory(row.row_id), self._seen(row)
         draft = HeadBlock(row, length, memory)
         if look is None:
             draft.failure = "the target's features of this row are not known"
             return draft
         memory.num_vain = 0
+        memory.kv.cut(memory.num_confirmed)  # where a block before it broke off
         draft.see(look.logits, look.state, look.top)
         return draft
 
@@ -214,15 +215,19 @@ class HeadDrafter:
     ) -> torch.Tensor:
         device = self._head.device
         embeddings = self._embedding[torch.tensor(tokens, device=device)].to(self._head.dtype)
-        kvs = [self._memory(row.row_id).kv for row in rows]
+        kvs = [self.memory(row.row_id).kv for row in rows]
         where = torch.tensor(positions, device=device)
         return self._head.step(states, embeddings, where, list(zip(kvs, counts, strict=True)))
 
     def _proposal(self, draft: HeadBlock) -> Proposal:
         num_late, draft.memory.num_late = draft.memory.num_late, 0
-        draft.memory.kv.cut(draft.memory.num_confirmed)
         q = stacked_q(draft.tokens, draft.qs, self._vocab_size)
         return Proposal(draft.tokens, q, draft.failure, num_late)
+
+
+def _is_watched(memory: HeadMemory) -> bool:
+    rounds = memory.num_vain
+    return rounds < PATIENCE or rounds % PATIENCE == PATIENCE - 1
 
 
 def _tops(logits: torch.Tensor) -> list[float]:
