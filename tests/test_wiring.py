@@ -1,5 +1,6 @@
 """Settings become the objects that they describe, in this process or another."""
 
+import json
 import pickle
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,9 @@ from outrider.bulk.ports import ChatTokenizer, Decoder
 from outrider.config.load import load
 from outrider.config.schema import BenchJob, BulkJob
 from outrider.core import Completion, Request, SamplingParams, UserError
+from outrider.engine.head import save_head
+from outrider.models import resolve
+from outrider.testing import toy_head
 from outrider.tracking.mlflow_tracker import MlflowTracker
 from outrider.tracking.tracker import NoTracker
 from outrider.wiring import bench, engine_recipe, tracker
@@ -68,6 +72,40 @@ def test_whoever_drafts_the_tokens_are_those_of_plain_decoding(
     assert [len(ids) for ids in tokens(plain)] == [24, 24]
     assert sum(completion.counters.drafted for completion in plain) == 0
     assert sum(completion.counters.drafted for completion in drafted) > 0
+
+
+def write_head(folder: Path, model_folder: Path, **changes: str) -> Path:
+    """A random head for the model in `model_folder`."""
+    files = resolve(f"path:{model_folder}", cache_dir=folder / "cache", notice=lambda line: None)
+    config = json.loads((model_folder / "config.json").read_text())
+    digests = {
+        "target_weights": files.weights_digest,
+        "target_tokenizer": files.tokenizer_digest,
+        **changes,
+    }
+    head = toy_head(vocab_size=config["vocab_size"], hidden_size=config["hidden_size"], **digests)
+    save_head(head, folder / "head")
+    return folder / "head"
+
+
+@pytest.mark.parametrize("draft", ["head", "composite"])
+def test_a_head_drafts_and_the_tokens_are_those_of_plain_decoding(
+    draft: str, model_folder: Path, tmp_path: Path
+) -> None:
+    head = write_head(tmp_path, model_folder)
+    words = [f"draft={draft}", f"draft.head.source=path:{head}", "draft.length.policy=fixed"]
+    plain = generate(engine_recipe(exact(model_folder, "draft=none"), tmp_path)())
+    decoder, tokenizer = engine_recipe(exact(model_folder, *words), tmp_path)()
+    drafted = generate((decoder, tokenizer))
+    assert tokens(drafted) == tokens(plain)
+    assert sum(completion.counters.drafted for completion in drafted) > 0
+
+
+def test_a_head_of_another_model_is_refused(model_folder: Path, tmp_path: Path) -> None:
+    head = write_head(tmp_path, model_folder, target_weights="another's")
+    words = ("draft=head", f"draft.head.source=path:{head}")
+    with pytest.raises(UserError, match=r"^draft\.head\.source: .*: a head of another model"):
+        engine_recipe(exact(model_folder, *words), tmp_path)()
 
 
 def test_a_recipe_gives_the_same_engine_in_another_process(

@@ -8,7 +8,7 @@ import pytest
 from outrider.bulk.release import make_release
 from outrider.config.load import load
 from outrider.config.schema import BulkJob
-from outrider.models import ModelFiles
+from outrider.models import HeadFiles, ModelFiles
 from outrider.tracking.fingerprint import fingerprint
 from outrider.tracking.provenance import Code, Hardware, Provenance
 from outrider.tracking.release import release_settings
@@ -48,6 +48,16 @@ def identity(*words: str, target: ModelFiles = TARGET) -> str:
 )
 def test_where_and_how_fast_is_not_what(word: str) -> None:
     assert identity(word) == identity()
+
+
+def test_a_head_is_told_by_its_digest_and_not_by_its_place() -> None:
+    def drafted(folder: str, digest: str) -> str:
+        source = f"path:{folder}"
+        head = HeadFiles(source=source, folder=Path(folder), weights_digest=digest)
+        job = settings("draft=head", f"draft.head.source={source}")
+        return fingerprint(release_settings(job, TARGET, head))
+
+    assert drafted("/a", "h") == drafted("/b", "h") != drafted("/a", "g")
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,29 @@ def test_a_model_drafter_without_a_model_is_refused() -> None:
         load(BulkJob, "bulk", ["input=a", "job_dir=b", "drafter=model"])
 
 
+def test_a_head_drafter_without_a_head_is_refused() -> None:
+    with pytest.raises(UserError, match=r"^draft\.head\.source: drafter head needs one"):
+        load(BulkJob, "bulk", ["input=a", "job_dir=b", "draft=head"])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("draft=composite",),
+        ("draft=composite_model", "draft.model.source=path:a", "draft.head.source=path:b"),
+    ],
+)
+def test_a_composite_drafter_needs_a_head_or_a_model_and_not_both(words: tuple[str, ...]) -> None:
+    with pytest.raises(UserError, match=r"^draft\.head\.source: drafter composite needs either"):
+        load(BulkJob, "bulk", ["input=a", "job_dir=b", *words])
+
+
+@pytest.mark.parametrize("source", ["hub:a/b@c", "path:", "head"])
+def test_a_head_from_nowhere_is_refused(source: str) -> None:
+    with pytest.raises(UserError, match=r"^draft\.head\.source: expected one of path:\.\.\., "):
+        load(BulkJob, "bulk", ["input=a", "job_dir=b", "draft=head", f"draft.head.source={source}"])
+
+
 def test_float64_is_refused_where_it_cannot_run() -> None:
     words = ["input=a", "job_dir=b", "model.dtype=float64"]
     load(BulkJob, "bulk", [*words, "model.runtime=torch"])

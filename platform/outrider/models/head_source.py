@@ -64,10 +64,13 @@ def _shipped(name: str, shipped: Path) -> Path:
 
 
 def _fetched(source: str, cache_dir: Path, notice: Notice) -> Path:
-    registered = parse_source(source)
-    assert isinstance(registered, MlflowSource)
-    store = store_from(os.environ)
-    number = version_number(registered, store)
+    try:
+        registered = parse_source(source)
+        assert isinstance(registered, MlflowSource)
+        store = store_from(os.environ)
+        number = version_number(registered, store)
+    except UserError as error:  # it is told of models elsewhere
+        raise UserError(str(error).replace("model.source", "draft.head.source", 1)) from error
     name = entry_name(f"{registered.name}-{number}", store, registered.name, str(number))
 
     def make(folder: Path) -> None:

@@ -1,12 +1,14 @@
 """Every kind of drafter opens by name, safe to use."""
 
 import pytest
+import torch
 
 from outrider.config.schema import DrafterKind, NgramSettings
 from outrider.core import Request, UserError
-from outrider.engine.drafters import NO_OFFER, DraftRow
+from outrider.engine.drafters import NO_OFFER, DraftRow, FeatureReader, Read
 from outrider.engine.drafters.factory import open_drafter
-from outrider.testing import ManualClock, ScriptedModel
+from outrider.engine.drafters.head import HeadDrafter
+from outrider.testing import ManualClock, ScriptedModel, toy_head
 
 VOCAB = 6
 
@@ -31,12 +33,17 @@ def row(tokens, row_id=0):
         ("ngram", "ngram", "none"),
         ("model", "model", "model"),
         ("composite", "ngram", "model"),
+        ("head", "head", "head"),
+        ("composite over a head", "ngram", "head"),
     ],
 )
 def test_each_kind_drafts_as_its_name_says(kind, repeated, fresh):
-    drafter = open_kind(DrafterKind(kind), model=draft_model())
-    assert drafter.name == kind
+    name, _, over = kind.partition(" ")
+    head = head_drafter() if over or name == "head" else None
+    drafter = open_kind(DrafterKind(name), model=draft_model(), head=head)
+    assert drafter.name == name
     rows = [row([1, 2, 3, 4, 1, 2, 3], 0), row([1, 2, 3], 1)]
+    tell(drafter, rows)
     offers = drafter.offer(rows, [2, 2])
     assert [offer.name for offer in offers] == [repeated, fresh]
     asked = [one for one, offer in zip(rows, offers, strict=True) if offer.levels]
@@ -45,6 +52,27 @@ def test_each_kind_drafts_as_its_name_says(kind, repeated, fresh):
     for one in rows:
         drafter.release(one.row_id, one.tokens)
     assert drafter.take_failures() == []
+
+
+def head_drafter():
+    head = toy_head(vocab_size=VOCAB, hidden_size=8, scale=0.1)
+    return HeadDrafter(head, torch.zeros(VOCAB, 8).double(), vocab_size=VOCAB)
+
+
+def tell(drafter, rows):
+    """Of the features of everything but each row's last token, where any are wanted."""
+    if isinstance(drafter, FeatureReader) and drafter.feature_layers:
+        tokens = [one.tokens[:-1] for one in rows]
+        reads = [
+            Read(one.row_id, 0, read, torch.ones(len(read), 16))
+            for one, read in zip(rows, tokens, strict=True)
+        ]
+        drafter.read(reads)
+
+
+def test_a_kind_that_needs_a_head_says_which_key_is_missing():
+    with pytest.raises(UserError, match=r"draft\.head\.source"):
+        open_kind(DrafterKind.HEAD)
 
 
 @pytest.mark.parametrize("kind", [DrafterKind.MODEL, DrafterKind.COMPOSITE])
