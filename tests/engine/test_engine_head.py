@@ -218,15 +218,14 @@ def test_rounds_without_a_draft_are_read_late_and_counted() -> None:
 
 
 def test_a_look_is_a_draft_step_of_its_round_whether_it_led_to_a_draft_or_not() -> None:
-    policy_of = Watched(length=lambda round_, row_id: 2 if round_ == 20 else 0)
-    policy_of.run([request("r", (1, 2, 3), max_tokens=26)])
+    policy_of = Watched(length=lambda round_, row_id: 2 if round_ in (1, 21) else 0)
+    policy_of.run([request("r", (1, 2, 3), max_tokens=28)])
     policy = policy_of.engine._policy
     assert isinstance(policy, ScriptedPolicy)
     steps = [cost.draft_steps for cost in policy.costs]
-    # The prompt has no offer; then looks in vain, rest, one blind draft, and looks once more.
-    assert steps[: PATIENCE + 3] == [0, *[1] * PATIENCE, 0, 0]
-    assert steps[20] == 2
-    assert steps[21] == 1
+    # The prompt has no offer; a draft; looks in vain, rest, one blind draft, and looks once more.
+    assert steps[: PATIENCE + 4] == [0, 2, *[1] * PATIENCE, 0, 0]
+    assert steps[21:23] == [2, 1]
 
 
 def test_a_release_that_falls_back_and_comes_back_goes_on() -> None:

@@ -87,6 +87,19 @@ class Told:
     def propose(self, length: int) -> Proposal:
         return self.drafted(length).proposals[0]
 
+    def scores(self, length: int) -> torch.Tensor:
+        """[length, VOCAB] what the head says at each position of a block."""
+        seen: list[torch.Tensor] = []
+
+        def look(logits: torch.Tensor, drafted: Sequence[int]) -> tuple[int, None]:
+            seen.append(logits.clone())
+            return argmax(logits, drafted)
+
+        self.sampler, before = look, self.sampler
+        self.propose(length)
+        self.sampler = before
+        return torch.stack(seen)
+
     def drafted(self, length: int) -> Drafted:
         assert self.drafter.offer([self.row], [length])[0].levels
         drafted = self.drafter.propose([self.row], [length])
@@ -116,12 +129,15 @@ def test_a_draft_is_what_the_head_says_step_by_step() -> None:
     states = HEAD.fuse(features(PROMPT, 0).double())
     states = HEAD.step(states, EMBEDDING[tokens[1:]], torch.arange(5), [(kv, 5)])[-1:]
     wanted: list[int] = []
+    scores = []
     for position in range(5, 9):
-        wanted.append(SAID[int(HEAD.logits(states).argmax())])
+        scores.append(HEAD.logits(states)[0])
+        wanted.append(SAID[int(scores[-1].argmax())])
         where = torch.tensor([position])
         states = HEAD.step(states, EMBEDDING[wanted[-1:]], where, [(kv, 1)])
     proposal = told.propose(4)
     assert proposal.tokens == wanted
+    assert torch.allclose(told.scores(4)[:, SAID], torch.stack(scores))
     assert (proposal.q, proposal.failure, proposal.num_caught_up) == (None, None, 0)
 
 
@@ -332,6 +348,18 @@ def test_a_row_that_was_not_told_of_has_no_offer() -> None:
     assert drafter.offer([told.row], [3]) == [NO_OFFER]
 
 
+def test_a_round_that_nobody_told_leaves_a_row_without_an_offer_until_the_next() -> None:
+    """What was drafted before it may look as long as what was committed since."""
+    told = Told(open_drafter(), list(PROMPT)).prefill()
+    drafted = told.propose(3).tokens
+    told.round(drafted, 0, other(drafted[0]))
+    told.tokens.append(3)
+    told.num_computed += 1
+    assert told.drafter.offer([told.row], [3]) == [NO_OFFER]
+    told.round([], 0, 4)
+    assert told.propose(3).tokens
+
+
 # -- draws ----------------------------------------------------------------------------------------
 
 
@@ -420,6 +448,9 @@ def test_a_forward_that_fails_leaves_the_state_right_for_the_next_round() -> Non
     with pytest.raises(RuntimeError, match="out of memory"):
         told.propose(4)
     told.sampler = argmax
+    again = Told(open_drafter(), told.tokens)
+    again.read(len(told.tokens) - 1)
+    assert torch.allclose(told.scores(3), again.scores(3))
     told.round([], 0, 3)
     assert told.propose(4).tokens == fresh(told.tokens, 4)
 
