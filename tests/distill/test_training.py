@@ -115,8 +115,11 @@ def run(
     return trainer.run(path, moments.append, on_update), moments
 
 
-def test_a_head_learns_to_say_what_its_target_says(make: Make, tmp_path: Path) -> None:
-    _, moments = run(make(), tmp_path / "checkpoint")
+@pytest.mark.parametrize("dtype", [Dtype.FLOAT32, Dtype.BFLOAT16])
+def test_a_head_learns_to_say_what_its_target_says(
+    dtype: Dtype, make: Make, tmp_path: Path
+) -> None:
+    _, moments = run(make(train_dtype=dtype), tmp_path / "checkpoint")
     first, last = moments[0], moments[-1]
     assert last.loss < first.loss
     assert all(ratio > 0.9 for ratio in last.judgement.agreement[:3])
@@ -177,6 +180,9 @@ def test_every_draft_is_unrolled_as_the_drafter_steps(
     ids = torch.tensor(EXAMPLES[0].tokens[1:-1])
     embeddings = embedding.double()[ids]
     steps = list(unrolled(made, told[None], embeddings[None], 4))
+    answered = list(unrolled(made, told[None], embeddings[None], 4, begin=3))
+    for step, (whole, part) in enumerate(zip(steps, answered, strict=True)):
+        assert torch.allclose(whole[:, 3 + step :], part[:, step:], atol=1e-12)
     positions = torch.arange(len(told))
     for begin in range(len(told) - 4):
         kv = made.new_kv()

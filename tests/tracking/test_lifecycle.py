@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -164,3 +166,16 @@ def test_another_thread_puts_no_handler() -> None:
     thread.start()
     thread.join()
     assert seen == [before]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_that_a_library_forks_ends_as_if_it_had_no_handler_of_ours(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with terminate_as_exception():
+        child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+        child.start()
+        child.terminate()
+        child.join(timeout=30)
+    assert child.exitcode == -signal.SIGTERM
+    assert "Terminated" not in capfd.readouterr().err

@@ -74,8 +74,9 @@ def judged(head: DraftHead, embedding: torch.Tensor, batches: Iterable[Batch]) -
 def _judge(found: Judgement, head: DraftHead, embedding: torch.Tensor, batch: Batch) -> None:
     embeddings = embedding[batch.following].to(head.dtype)
     features = batch.features.to(head.dtype)
-    alive = torch.ones_like(batch.following, dtype=torch.bool)
-    for step, states in enumerate(unrolled(head, features, embeddings, NUM_POSITIONS)):
+    alive = torch.ones_like(batch.likeliest, dtype=torch.bool)
+    unrolling = unrolled(head, features, embeddings, NUM_POSITIONS, batch.begin)
+    for step, states in enumerate(unrolling):
         alive = (shifted(alive, 1) if step else alive) & batch.is_told(step)
         logits = head.logits(states[alive]).float()  # [N, V_d]
         agrees = logits.argmax(-1) == batch.likeliest[alive]

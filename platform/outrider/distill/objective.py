@@ -29,7 +29,8 @@ def loss_of(
     embeddings = embedding[batch.following]
     total = embeddings.new_zeros(())
     features = batch.features.to(embeddings.dtype)
-    for step, states in enumerate(unrolled(head, features, embeddings, num_steps)):
+    unrolling = unrolled(head, features, embeddings, num_steps, batch.begin)
+    for step, states in enumerate(unrolling):
         told = batch.is_told(step)
         logits = head.logits(states[told]).float()  # [N, V_d]
         if len(logits):

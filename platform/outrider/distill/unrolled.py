@@ -16,26 +16,45 @@ import torch.nn.functional as F
 from outrider.engine.head import DraftHead
 
 Keyed = tuple[torch.Tensor, torch.Tensor]
-"""Keys and values of a step, [B, n, heads, head_dim] each, repeated for the queries' heads."""
+"""Keys and values of a step, [B, n, heads, head_dim] each."""
 
 
 def unrolled(
-    head: DraftHead, features: torch.Tensor, embeddings: torch.Tensor, num_steps: int
+    head: DraftHead,
+    features: torch.Tensor,
+    embeddings: torch.Tensor,
+    num_steps: int,
+    begin: int = 0,
 ) -> Iterator[torch.Tensor]:
-    """[B, n, F] and [B, n, H] (of the token behind each position) to states [B, n, H] by step.
+    """[B, n, F] and [B, n, H] (of the token behind each position) to states by step.
 
-    Step j means something from position j on.
+    States are [B, n - begin, H], from position `begin` on: those before are only looked at. Step j
+    means something from position begin + j on.
     """
     positions = torch.arange(features.shape[1], device=features.device)
-    states, steps = head.fuse(features), list[Keyed]()
+    # The residual stream stays as wide as the embeddings, also where products are short.
+    states = head.fuse(features).to(embeddings.dtype)
+    queries, *first = _projected(head, states, embeddings, positions)
+    queries, states = queries[:, begin:], states[:, begin:]
+    embeddings, positions = embeddings[:, begin:], positions[begin:]
+    own: list[Keyed] = []
     for step in range(num_steps):
         if step:
             states = shifted(states, 1)
-        queries, keys, values = head.layer.project(states, embeddings, positions)
-        repeats = queries.shape[-2] // keys.shape[-2]
-        steps.append((keys.repeat_interleave(repeats, -2), values.repeat_interleave(repeats, -2)))
-        states = head.layer.finish(states, _attended(queries, steps))
+            queries, keys, values = _projected(head, states, embeddings, positions)
+            own.append((keys, values))
+        states = head.layer.finish(states, _attended(queries, (first[0], first[1]), own))
         yield states
+
+
+def _projected(
+    head: DraftHead, states: torch.Tensor, embeddings: torch.Tensor, positions: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Queries, keys and values of one type, with as many heads each."""
+    queries, keys, values = head.layer.project(states, embeddings, positions)
+    repeats = queries.shape[-2] // keys.shape[-2]
+    keys, values = (each.repeat_interleave(repeats, -2) for each in (keys, values))
+    return queries.to(values.dtype), keys.to(values.dtype), values
 
 
 def shifted(tensor: torch.Tensor, by: int) -> torch.Tensor:
@@ -46,23 +65,26 @@ def shifted(tensor: torch.Tensor, by: int) -> torch.Tensor:
     return F.pad(tensor[:, : max(0, tensor.shape[1] - by)], (*filling, min(by, tensor.shape[1]), 0))
 
 
-def _attended(queries: torch.Tensor, steps: list[Keyed]) -> torch.Tensor:
-    """[B, n, heads, head_dim] of the last step over its past."""
-    step, (keys, values) = len(steps) - 1, steps[0]
-    if step == 0:
-        return F.scaled_dot_product_attention(
-            queries.transpose(1, 2), keys.transpose(1, 2), values.transpose(1, 2), is_causal=True
-        ).transpose(1, 2)
-    num, scale = queries.shape[1], queries.shape[-1] ** -0.5
-    seen = torch.ones(num, num, dtype=torch.bool, device=queries.device).tril(-step)
+def _attended(queries: torch.Tensor, first: Keyed, own: list[Keyed]) -> torch.Tensor:
+    """[B, m, heads, head_dim] of the last step over its past.
+
+    `first`: the target's features, n positions of which the last m are the queries'. `own`: the
+    draft's states of steps from 1 on, at the queries' positions.
+    """
+    (keys, values), step = first, len(own)
+    num, length = queries.shape[1], keys.shape[1]
+    ones = torch.ones(num, length, dtype=torch.bool, device=queries.device)
+    seen = ones.tril(length - num - step)
+    if not own:
+        q, k, v = (each.transpose(1, 2) for each in (queries, keys, values))
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=seen).transpose(1, 2)
     scores = torch.einsum("bphd,bkhd->bhpk", queries, keys).masked_fill(~seen, -torch.inf)
-    own = [shifted(each, step - at) for at, (each, _) in enumerate(steps[1:], start=1)]
-    told = torch.stack([(queries * each).sum(-1) for each in own], dim=-1)  # [B, n, heads, step]
-    scores = torch.cat([scores, told.transpose(1, 2)], dim=-1) * scale
+    past = [tuple(shifted(each, step - at) for each in pair) for at, pair in enumerate(own, 1)]
+    told = torch.stack([(queries * keys).sum(-1) for keys, _ in past], dim=-1)
+    scores = torch.cat([scores, told.transpose(1, 2)], dim=-1) * queries.shape[-1] ** -0.5
     wide = torch.promote_types(scores.dtype, torch.float32)
     weights = scores.softmax(-1, dtype=wide).to(values.dtype)
-    found = torch.einsum("bhpk,bkhd->bphd", weights[..., :num], values)
-    for at, (_, each) in enumerate(steps[1:], start=1):
-        share = weights[..., num + at - 1].transpose(1, 2)[..., None]
-        found = found + share * shifted(each, step - at)
+    found = torch.einsum("bhpk,bkhd->bphd", weights[..., :length], values)
+    for at, (_, each) in enumerate(past):
+        found = found + weights[..., length + at].transpose(1, 2)[..., None] * each
     return found

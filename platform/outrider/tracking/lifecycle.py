@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -32,8 +33,12 @@ def terminate_as_exception() -> Iterator[None]:
         yield
         return
     heard: list[int] = []
+    ours = os.getpid()
 
     def hear(number: int, frame: FrameType | None) -> None:
+        if os.getpid() != ours:  # forked by a library, which now ends it
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
         heard.append(number)
         if len(heard) == 1:
             raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
