@@ -172,9 +172,12 @@ def test_another_thread_puts_no_handler() -> None:
 def test_a_child_that_a_library_forks_ends_as_if_it_had_no_handler_of_ours(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
+    forking = multiprocessing.get_context("fork")
     with terminate_as_exception():
-        child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+        is_there = forking.Event()
+        child = forking.Process(target=lambda: (is_there.set(), time.sleep(60)))
         child.start()
+        assert is_there.wait(timeout=30)  # before, Python drops what comes
         child.terminate()
         child.join(timeout=30)
     assert child.exitcode == -signal.SIGTERM
