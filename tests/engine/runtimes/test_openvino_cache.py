@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import openvino_telemetry
 import pytest
 
 from outrider.core import UserError
@@ -48,3 +49,15 @@ def test_other_weights_are_another_model(tiny: Any, tmp_path: Path) -> None:
         converted(tmp_path, digest, 128, lambda: tiny.module(config)).parent.name for digest in "ab"
     }
     assert len(names) == 2
+
+
+def test_nobody_is_told_of_a_conversion(
+    tiny: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenVINO's makers would hear of it, from another process."""
+    told: list[str] = []
+    hear = lambda *_, **__: told.append("an event")  # noqa: E731
+    monkeypatch.setattr(openvino_telemetry.Telemetry, "send_event", hear)
+    config = tiny.config("gpt2", num_hidden_layers=1)
+    converted(tmp_path, "w", 128, lambda: tiny.module(config))
+    assert not told

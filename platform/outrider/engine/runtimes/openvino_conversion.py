@@ -22,6 +22,7 @@ from openvino._offline_transformations import (
     apply_make_stateful_transformation,
     paged_attention_transformation,
 )
+from openvino.tools.ovc import convert_impl, telemetry_stub, telemetry_utils
 from torch import nn
 from transformers.cache_utils import DynamicCache, DynamicLayer
 
@@ -38,6 +39,10 @@ from outrider.engine.runtimes.refusal import refuse_inexact
 RECIPE = "1"  # raise it when the converted graph changes: it is part of the cache key
 
 FEATURES = "features"  # the output that only a model converted with feature layers has
+
+# OpenVINO tells its makers of each conversion, unless its telemetry package is missing; this is
+# what it takes then.
+convert_impl.tm = telemetry_utils.tm = telemetry_stub
 
 _INPUTS = ("input_ids", "position_ids", "logit_indices")
 
