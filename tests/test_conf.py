@@ -30,15 +30,12 @@ JOBS = {
     "distill": (DistillJob, ("distill.input=out", "distill.head_dir=head")),
     "rollout": (RolloutJob, ()),
 }
-DRAFT_HEAD = ("draft.head.source=path:folder",)
 DRAFT_MODEL = ("draft.model.source=hub:org/name@main",)
 NEEDS = {
     "model=hub": ("model.source=hub:org/name@main",),
     "model=path": ("model.source=path:folder",),
     "draft=model": DRAFT_MODEL,
-    "draft=composite": DRAFT_HEAD,
     "draft=composite_model": DRAFT_MODEL,
-    "draft=head": DRAFT_HEAD,
 }
 FILES = sorted(SHIPPED.rglob("*.yaml"))
 UNIT = re.compile(

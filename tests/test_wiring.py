@@ -10,7 +10,7 @@ import pytest
 
 from outrider.bulk.ports import ChatTokenizer, Decoder
 from outrider.config.load import load
-from outrider.config.schema import BenchJob, BulkJob
+from outrider.config.schema import BenchJob, BulkJob, DrafterKind
 from outrider.core import Completion, Request, SamplingParams, UserError
 from outrider.engine.head import save_head
 from outrider.models import resolve
@@ -18,6 +18,7 @@ from outrider.testing import toy_head
 from outrider.tracking.mlflow_tracker import MlflowTracker
 from outrider.tracking.tracker import NoTracker
 from outrider.wiring import bench, engine_recipe, tracker
+from outrider.wiring.shipped import with_shipped_head
 
 TURNS = ["The ferry leaves at 22:40. The ferry", "Name: Ada, age: 36\nName: Ada,"]
 
@@ -99,6 +100,23 @@ def test_a_head_drafts_and_the_tokens_are_those_of_plain_decoding(
     drafted = generate((decoder, tokenizer))
     assert tokens(drafted) == tokens(plain)
     assert sum(completion.counters.drafted for completion in drafted) > 0
+
+
+def test_auto_is_the_shipped_head_or_prompt_lookup_alone(
+    model_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    head = write_head(tmp_path, model_folder)
+    job = exact(model_folder, "draft=composite")
+    found = with_shipped_head(job.model, job.draft, head.parent)
+    assert found.head.source == "shipped:head"
+    assert found.drafter is DrafterKind.COMPOSITE
+    assert capsys.readouterr().err == ""
+    alone = with_shipped_head(job.model, job.draft, tmp_path / "nothing")
+    assert (alone.drafter, alone.head.source) == (DrafterKind.NGRAM, "")
+    assert f"no draft head is shipped for path:{model_folder}: " in capsys.readouterr().err
+    job = exact(model_folder, "draft=head")
+    with pytest.raises(UserError, match=r"^draft\.head\.source=auto: no draft head is shipped for"):
+        with_shipped_head(job.model, job.draft, tmp_path / "nothing")
 
 
 def test_a_head_of_another_model_is_refused(model_folder: Path, tmp_path: Path) -> None:

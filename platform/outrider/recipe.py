@@ -74,21 +74,36 @@ class EngineRecipe:
         from outrider.engine.llguidance_matcher import LlguidanceCompiler
         from outrider.engine.runner import Runner
 
-        files = resolve(self.model.source, cache_dir=self.cache_dir, notice=_LOG.info)
-        head = self._head(files)
-        layers = () if head is None else head.head.config.feature_layers
-        target, tokenizer = open_files(files, self.model, self.cache_dir, _LOG.info, layers)
-        drafter, policy = self._drafting(target, tokenizer, head)
+        parts = self.parts()
+        target, tokenizer = parts.target, parts.tokenizer
         constraints = LlguidanceCompiler(
             tokenizer.to_json,
             vocab_size=min(target.shape.vocab_size, max(tokenizer.vocabulary.values()) + 1),
             eos_ids=sorted(tokenizer.eos_ids),
         )
         engine = Engine(
-            target, tokenizer, drafter, policy, self.engine, trace=trace, constraints=constraints
+            target,
+            tokenizer,
+            parts.drafter(self.draft),
+            parts.policy(self.draft),
+            self.engine,
+            trace=trace,
+            constraints=constraints,
         )
         engine.calibrate()
         return Runner(engine), tokenizer
+
+    def parts(self) -> EngineParts:
+        """The models, opened in this process."""
+        files = resolve(self.model.source, cache_dir=self.cache_dir, notice=_LOG.info)
+        head = self._head(files)
+        layers = () if head is None else head.head.config.feature_layers
+        target, tokenizer = open_files(files, self.model, self.cache_dir, _LOG.info, layers)
+        model = None
+        if self.draft.model is not None:
+            model, theirs = open_language_model(self.draft.model, self.cache_dir, _LOG.info)
+            same_vocabulary(tokenizer, theirs)
+        return EngineParts(target, tokenizer, model, head)
 
     def _head(self, target: ModelFiles) -> OpenedHead | None:
         """Before the target is opened: it says which layers are read, and may be refused."""
@@ -98,35 +113,45 @@ class EngineRecipe:
         files = resolve_head(source, shipped=HEADS, cache_dir=self.cache_dir, notice=_LOG.info)
         return OpenedHead.of(files, target, self.model.device)
 
-    def _drafting(
-        self,
-        target: LanguageModel,
-        tokenizer: HfTokenizer,
-        head: OpenedHead | None,
-    ) -> tuple[SafeDrafter, SpeculationPolicy]:
-        """The drafter and the policy that governs it."""
-        from outrider.engine.cost import CostModel
+
+@dataclass(frozen=True)
+class EngineParts:
+    """What decodes, and what may draft for it: engines are made of these."""
+
+    target: LanguageModel
+    tokenizer: HfTokenizer
+    model: LanguageModel | None  # the draft model
+    head: OpenedHead | None
+
+    def drafter(self, draft: DraftSettings) -> SafeDrafter:
+        """A new one, that remembers no row."""
         from outrider.engine.drafters.factory import open_drafter
+
+        vocab_size = self.target.shape.vocab_size
+        return open_drafter(
+            draft.drafter,
+            vocab_size=vocab_size,
+            clock=SystemClock(),
+            ngram=draft.ngram,
+            model=self.model,
+            head=None if self.head is None else self.head.drafter(vocab_size),
+        )
+
+    def policy(self, draft: DraftSettings) -> SpeculationPolicy:
+        """What governs that drafter, with what rounds cost these models on this machine."""
+        from outrider.engine.cost import CostModel
         from outrider.engine.speculation import SpeculationPolicy
 
-        model, identity = None, {f"target.{key}": name for key, name in target.identity.items()}
-        if self.draft.model is not None:
-            model, theirs = open_language_model(self.draft.model, self.cache_dir, _LOG.info)
-            same_vocabulary(tokenizer, theirs)
-            identity |= {f"draft.{key}": name for key, name in model.identity.items()}
-        if head is not None:
-            identity["draft.head"] = head.digest
-        drafter = open_drafter(
-            self.draft.drafter,
-            vocab_size=target.shape.vocab_size,
-            clock=SystemClock(),
-            ngram=self.draft.ngram,
-            model=model,
-            head=None if head is None else head.drafter(target.shape.vocab_size),
-        )
-        cost = CostModel({**identity, "drafter": self.draft.drafter.value, "cpu": hardware().cpu})
-        policy = SpeculationPolicy(self.draft.length, self.draft.breaker, cost, sizes=target)
-        return drafter, policy
+        names = self._identity() | {"drafter": draft.drafter.value, "cpu": hardware().cpu}
+        return SpeculationPolicy(draft.length, draft.breaker, CostModel(names), sizes=self.target)
+
+    def _identity(self) -> dict[str, str]:
+        named = {f"target.{key}": name for key, name in self.target.identity.items()}
+        if self.model is not None:
+            named |= {f"draft.{key}": name for key, name in self.model.identity.items()}
+        if self.head is not None:
+            named["draft.head"] = self.head.digest
+        return named
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from outrider.bench.workload import Prompt, load_workload, repeated
 from outrider.config.schema import BreakerSettings, DraftSettings, EngineSettings
 from outrider.core import UserError
 from outrider.engine.drafters import DraftRow
+from outrider.engine.drafters.factory import open_drafter
 from outrider.testing import LetterTokenizer, ManualClock, MemoryTracker, ScriptedModel
 
 PROMPTS = [
@@ -57,8 +58,12 @@ def workbench(told: list[str]) -> Workbench:
     )
     return Workbench(
         model=model,
+        drafted=model,
         tokenizer=LetterTokenizer("ABCDE"),
         open_module=lambda: FakeModule(clock),
+        open_drafter=lambda draft: open_drafter(
+            draft.drafter, vocab_size=6, clock=clock, ngram=draft.ngram
+        ),
         engine=EngineSettings(),
         draft=DraftSettings(breaker=BreakerSettings()),
         prompts=PROMPTS,

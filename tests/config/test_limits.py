@@ -69,13 +69,13 @@ def test_a_model_drafter_without_a_model_is_refused() -> None:
 
 def test_a_head_drafter_without_a_head_is_refused() -> None:
     with pytest.raises(UserError, match=r"^draft\.head\.source: drafter head needs one"):
-        load(BulkJob, "bulk", ["input=a", "job_dir=b", "draft=head"])
+        load(BulkJob, "bulk", ["input=a", "job_dir=b", "draft=head", "draft.head.source="])
 
 
 @pytest.mark.parametrize(
     "words",
     [
-        ("draft=composite",),
+        ("draft=composite", "draft.head.source="),
         ("draft=composite_model", "draft.model.source=path:a", "draft.head.source=path:b"),
     ],
 )
@@ -84,9 +84,11 @@ def test_a_composite_drafter_needs_a_head_or_a_model_and_not_both(words: tuple[s
         load(BulkJob, "bulk", ["input=a", "job_dir=b", *words])
 
 
-@pytest.mark.parametrize("source", ["hub:a/b@c", "path:", "head"])
+@pytest.mark.parametrize("source", ["hub:a/b@c", "path:", "head", "auto:"])
 def test_a_head_from_nowhere_is_refused(source: str) -> None:
-    with pytest.raises(UserError, match=r"^draft\.head\.source: expected one of path:\.\.\., "):
+    with pytest.raises(
+        UserError, match=r"^draft\.head\.source: expected auto, or one of path:\.\.\., "
+    ):
         load(BulkJob, "bulk", ["input=a", "job_dir=b", "draft=head", f"draft.head.source={source}"])
 
 

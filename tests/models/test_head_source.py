@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from outrider.core import UserError
-from outrider.models import HeadFiles, pinned_head, resolve_head
+from outrider.models import HeadFiles, pinned_head, resolve, resolve_head, shipped_head
 from outrider.testing import toy_head
 
 
@@ -91,3 +91,22 @@ def test_a_folder_without_a_head_is_refused(tmp_path: Path) -> None:
 def test_what_is_shipped_is_named_where_a_name_is_wrong(head_folder: Path, tmp_path: Path) -> None:
     said = refusal("shipped:tyo", tmp_path, head_folder.parent)
     assert said == "draft.head.source: no head tyo is shipped; there are: toy"
+
+
+def test_the_head_that_is_shipped_is_the_one_made_for_the_target(
+    model_folder: Path, draft_folder: Path, tmp_path: Path
+) -> None:
+    from outrider.engine.head import save_head
+
+    one, other = (
+        resolve(f"path:{folder}", cache_dir=tmp_path / "cache", notice=lambda line: None)
+        for folder in (model_folder, draft_folder)
+    )
+    shipped = tmp_path / "heads"
+    assert shipped_head(one, shipped) == ""
+    for name, digest in (("broken", ""), ("mine", one.weights_digest), ("a", "of another")):
+        head = toy_head(vocab_size=12, hidden_size=8, target_weights=digest)
+        save_head(head, shipped / name)
+    (shipped / "broken" / "config.json").write_text("[")
+    assert shipped_head(one, shipped) == "shipped:mine"
+    assert shipped_head(other, shipped) == ""

@@ -22,7 +22,6 @@ from outrider.config.schema import (
 from outrider.core import Clock, Tokenizer
 from outrider.engine.cost import CostModel
 from outrider.engine.drafters import SafeDrafter
-from outrider.engine.drafters.factory import open_drafter
 from outrider.engine.drafters.guarded import GuardedDrafter
 from outrider.engine.engine import Engine
 from outrider.engine.language_model import LanguageModel
@@ -31,12 +30,14 @@ from outrider.engine.speculation import SpeculationPolicy
 
 @dataclass(frozen=True, kw_only=True)
 class Workbench:
-    """Opens arms that share one model. Prefix caching and the shared corpus are off: prompts are
+    """Opens arms over one target. Prefix caching and the shared corpus are off: prompts are
     decoded by every arm in turn, and none may learn from another or from itself."""
 
-    model: LanguageModel
+    model: LanguageModel  # the target as plain decoding runs it
+    drafted: LanguageModel  # the same weights, with the outputs that the drafter reads
     tokenizer: Tokenizer
     open_module: Callable[[], Any]  # the same weights as a transformers module
+    open_drafter: Callable[[DraftSettings], SafeDrafter]
     engine: EngineSettings
     draft: DraftSettings
     prompts: Sequence[Prompt]
@@ -48,21 +49,24 @@ class Workbench:
     conditions: str
 
     def plain(self, in_flight: int) -> Arm:
-        return self._arm("plain", in_flight, self._drafter(DrafterKind.NONE), self.draft.length)
+        return self._arm("plain", in_flight, drafter=DrafterKind.NONE)
 
     def adaptive(self, in_flight: int) -> Arm:
-        return self._arm("adaptive", in_flight, self._drafter(DrafterKind.NGRAM), self.draft.length)
+        return self._arm("adaptive", in_flight)
+
+    def lookup(self, in_flight: int) -> Arm:
+        """Prompt lookup alone, where the drafter can do more."""
+        return self._arm("n-gram", in_flight, drafter=DrafterKind.NGRAM)
 
     def fixed(self, in_flight: int, length: int) -> Arm:
-        """n-gram drafts of always `length` tokens where there is a match; nothing takes it back."""
+        """Drafts of always `length` tokens where there is an offer; nothing takes it back."""
         fixed = DraftLengthSettings(policy=LengthPolicy.FIXED, max=length)
-        drafter, never = self._drafter(DrafterKind.NGRAM), BreakerSettings(enabled=False)
-        return self._arm(f"fixed {length}", in_flight, drafter, fixed, never)
+        never = BreakerSettings(enabled=False)
+        return self._arm(f"fixed {length}", in_flight, length=fixed, breaker=never)
 
     def held_at_zero(self, in_flight: int) -> Arm:
         """An engine with a drafter that is told to draft nothing."""
-        drafter = self._drafter(DrafterKind.NGRAM)
-        return self._arm("held at 0", in_flight, drafter, DraftLengthSettings(max=0))
+        return self._arm("held at 0", in_flight, length=DraftLengthSettings(max=0))
 
     def contrary(self, in_flight: int) -> Arm:
         """An engine whose drafter is always wrong: it proposes a token the target never emits."""
@@ -70,7 +74,7 @@ class Workbench:
         drafter = GuardedDrafter(
             ContraryDrafter(never), vocab_size=self.model.shape.vocab_size, clock=self.clock
         )
-        return self._arm("contrary", in_flight, drafter, self.draft.length)
+        return self._over("contrary", in_flight, self.model, drafter, self.draft)
 
     def transformers(self, in_flight: int) -> Arm:
         return TransformersArm(
@@ -101,25 +105,28 @@ class Workbench:
             progress=lambda at: self.tell(f"{title}: {at}"),
         )
 
-    def _drafter(self, kind: DrafterKind) -> SafeDrafter:
-        own = replace(self.draft.ngram, corpus=False)
-        vocab_size = self.model.shape.vocab_size
-        return open_drafter(kind, vocab_size=vocab_size, clock=self.clock, ngram=own)
+    def _arm(self, name: str, in_flight: int, **own: Any) -> EngineArm:
+        """With the drafting at hand, but for `own` of its settings."""
+        draft = replace(self.draft, **own)
+        draft = replace(draft, ngram=replace(draft.ngram, corpus=False))
+        reads = draft.drafter in (DrafterKind.HEAD, DrafterKind.COMPOSITE)
+        target = self.drafted if reads else self.model
+        return self._over(name, in_flight, target, self.open_drafter(draft), draft)
 
-    def _arm(
+    def _over(
         self,
         name: str,
         in_flight: int,
+        target: LanguageModel,
         drafter: SafeDrafter,
-        length: DraftLengthSettings,
-        breaker: BreakerSettings | None = None,
+        draft: DraftSettings,
     ) -> EngineArm:
-        cost = CostModel(self.model.identity)
+        cost = CostModel(target.identity)
         engine = Engine(
-            self.model,
+            target,
             self.tokenizer,
             drafter,
-            SpeculationPolicy(length, breaker or self.draft.breaker, cost, sizes=self.model),
+            SpeculationPolicy(draft.length, draft.breaker, cost, sizes=target),
             replace(self.engine, max_rows=in_flight, prefix_caching=False),
             clock=self.clock,
         )

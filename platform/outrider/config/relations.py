@@ -64,9 +64,9 @@ def _draft(settings: DraftSettings) -> Iterator[tuple[str, str]]:
 
 def _head(settings: HeadSettings) -> Iterator[tuple[str, str]]:
     kind, _, rest = settings.source.partition(":")
-    if settings.source and (kind not in HEAD_SOURCES or not rest):
+    if settings.source not in ("", "auto") and (kind not in HEAD_SOURCES or not rest):
         expected = ", ".join(f"{name}:..." for name in HEAD_SOURCES)
-        yield "source", f"expected one of {expected}, got {settings.source!r}"
+        yield "source", f"expected auto, or one of {expected}, got {settings.source!r}"
 
 
 HEAD_SOURCES = ("path", "mlflow", "shipped")

@@ -5,11 +5,18 @@ Nothing heavy is imported here: torch and transformers are met inside the functi
 
 from outrider.models.cache import default_cache_dir
 from outrider.models.files import ModelFiles, pinned, resolve
-from outrider.models.head_source import HeadFiles, pinned_head, resolve_head
+from outrider.models.head_source import (
+    AUTO_HEAD,
+    HeadFiles,
+    pinned_head,
+    resolve_head,
+    shipped_head,
+)
 from outrider.models.source import parse_source
 from outrider.models.tokenizer import HfTokenizer, same_vocabulary
 
 __all__ = [
+    "AUTO_HEAD",
     "HeadFiles",
     "HfTokenizer",
     "ModelFiles",
@@ -20,4 +27,5 @@ __all__ = [
     "resolve",
     "resolve_head",
     "same_vocabulary",
+    "shipped_head",
 ]

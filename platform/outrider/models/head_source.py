@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from dataclasses import dataclass
@@ -10,10 +11,11 @@ from pathlib import Path
 from outrider.core import UserError
 from outrider.models import digest
 from outrider.models.cache import Notice, entry_name, make_once
-from outrider.models.files import pinned
+from outrider.models.files import ModelFiles, pinned
 from outrider.models.mlflow_source import fetch_version, store_from, version_number
 from outrider.models.source import MlflowSource, parse_source
 
+AUTO_HEAD = "auto"  # becomes one of the forms, or none, before anything is resolved
 FORMS = ("path:/folder", "mlflow:models:/name@alias", "shipped:name")
 _NAME = re.compile(r"[\w.-]+")
 
@@ -42,6 +44,18 @@ def resolve_head(source: str, *, shipped: Path, cache_dir: Path, notice: Notice)
 def pinned_head(source: str) -> str:
     """`source` with the version that its alias means now."""
     return pinned(source) if source.startswith("mlflow:") else source
+
+
+def shipped_head(target: ModelFiles, shipped: Path) -> str:
+    """The source of the head in `shipped` that was made for this target; "" where there is none."""
+    for config in sorted(shipped.glob("*/config.json")):
+        try:
+            made_for = json.loads(config.read_text())["target_weights"]
+        except (OSError, ValueError, KeyError, TypeError):
+            continue  # another's head: whoever names it is told what is wrong with it
+        if made_for == target.weights_digest:
+            return f"shipped:{config.parent.name}"
+    return ""
 
 
 def _folder(source: str, shipped: Path, cache_dir: Path, notice: Notice) -> Path:

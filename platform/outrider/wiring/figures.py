@@ -151,17 +151,24 @@ def model_text(settings: BenchJob) -> str:
 
 
 def workbench(settings: BenchJob) -> Workbench:
-    """One model on the threads of `bench.num_threads`, and the prompts."""
+    """One target on the threads of `bench.num_threads`, and the prompts."""
     notices = Console(stderr=True)
     cache_dir = default_cache_dir(os.environ)
     files = resolve(settings.model.source, cache_dir=cache_dir, notice=notices.print)
     shape = replace(settings.model, num_threads=settings.bench.num_threads)
-    model, tokenizer = open_language_model(shape, cache_dir, notices.print)
+    parts = EngineRecipe(
+        model=shape, draft=settings.draft, engine=settings.engine, cache_dir=cache_dir
+    ).parts()
+    model, tokenizer = parts.target, parts.tokenizer
+    if parts.head is not None:  # plain decoding is not to pay for what a head reads
+        model, _ = open_language_model(shape, cache_dir, notices.print)
     dtype = TORCH_DTYPES[settings.model.dtype]
     return Workbench(
         model=model,
+        drafted=parts.target,
         tokenizer=tokenizer,
         open_module=lambda: load_module(files.folder, dtype),
+        open_drafter=parts.drafter,
         engine=settings.engine,
         draft=settings.draft,
         prompts=load_workload(Path(settings.bench.workload), tokenizer.encode_chat),

@@ -22,6 +22,7 @@ from outrider.config.schema import (
 from outrider.models import HeadFiles, ModelFiles, pinned, pinned_head, resolve, resolve_head
 from outrider.recipe import HEADS
 from outrider.tracking.rebuild import JobT, Registered, check_words
+from outrider.wiring.shipped import with_shipped_head
 from outrider.wiring.stores import registry
 
 PinnedT = TypeVar("PinnedT", BulkJob, ServeJob, BenchJob, SweepJob)
@@ -61,9 +62,11 @@ def as_registered(settings: JobT, words: Sequence[str]) -> tuple[JobT, Registere
 
 
 def with_pinned_sources(settings: PinnedT) -> PinnedT:
-    """An alias in a source becomes the version that it means now, for every process of the job."""
-    model, draft = settings.model, settings.draft
+    """Aliases in sources, and the head that is shipped, become what they mean now, for every
+    process of the job."""
+    model = replace(settings.model, source=pinned(settings.model.source))
+    draft = with_shipped_head(model, settings.draft)
     draft = replace(draft, head=replace(draft.head, source=pinned_head(draft.head.source)))
     if draft.model is not None:
         draft = replace(draft, model=replace(draft.model, source=pinned(draft.model.source)))
-    return replace(settings, draft=draft, model=replace(model, source=pinned(model.source)))
+    return replace(settings, draft=draft, model=model)

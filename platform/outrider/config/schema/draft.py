@@ -62,7 +62,7 @@ class NgramSettings:
 class HeadSettings:
     """A draft head of the target (`outrider.engine.head`)."""
 
-    source: str = ""  # path:/folder | mlflow:models:/x@y | shipped:name; "": none
+    source: str = ""  # auto | path:/folder | mlflow:models:/x@y | shipped:name; "": none
 
 
 @dataclass(frozen=True, kw_only=True)
