@@ -113,6 +113,21 @@ def test_a_head_learns_to_agree_with_its_target(
     assert head.config.feature_layers == report.feature_layers == (0, 1)
 
 
+def test_the_card_tells_what_a_reader_asks(
+    done: tuple[Path, DistillReport, MemoryRun, MemoryHeads], taught_folder: Path
+) -> None:
+    place, report, _, _ = done
+    said = (place / "head" / "README.md").read_text()
+    assert said.startswith("---\nlicense: unknown\n")
+    assert f"# A draft head for path:{taught_folder}\n" in said
+    assert "on layers 0 and 1 of its target" in said
+    assert "python jobs/distill.py " in said
+    for value in (str(report.num_answer_tokens), *report.parents.values()):
+        assert value in said
+    assert f"| 1 | {report.metrics['agreement_ratio_1']:.1%} |" in said
+    assert "{" not in said
+
+
 def test_the_run_has_the_course_the_result_and_the_parents(
     done: tuple[Path, DistillReport, MemoryRun, MemoryHeads],
 ) -> None:
@@ -123,7 +138,7 @@ def test_the_run_has_the_course_the_result_and_the_parents(
     assert len(steps) > 2
     assert {"train_loss", "learning_rate", "agreement_ratio_8"} <= run.windows[0][2].keys()
     assert run.final["agreement_ratio_1"] == report.metrics["agreement_ratio_1"]
-    names = {"head/config.json", "head/model.safetensors", "head/report.json"}
+    names = {"head/config.json", "head/model.safetensors", "head/README.md", "head/report.json"}
     assert names <= run.artifacts.keys()
     assert run.params["distill.num_steps"] == "3"
     told = heads.known[report.fingerprint]

@@ -19,6 +19,7 @@ from outrider.core import Clock, Fault
 from outrider.distill.batch import numbers_of
 from outrider.distill.beginning import config_of, new_head
 from outrider.distill.begun import Begun
+from outrider.distill.card import CARD, write_card
 from outrider.distill.checkpoint import Progress
 from outrider.distill.feature_cache import FeatureReader
 from outrider.distill.material import Material, Target, filled, gathered
@@ -35,7 +36,7 @@ from outrider.tracking.tracker import Run, RunStatus, Tracker
 
 # What does not change what is learnt.
 INCIDENTAL = frozenset(
-    {"action", "out", "num_prompts", "input", "head_dir", "limit", "features_dir"}
+    {"action", "out", "num_prompts", "input", "head_dir", "limit", "features_dir", "license"}
     | {"feature_tokens", "register"}
 )
 
@@ -86,9 +87,12 @@ class Distillation:
             report = DistillReport.load(done)
         else:
             report = self._trained(material, run)
+            config = load_head(self.head_dir, self.target.files).config
+            told = {"target": self.job.model.source, "license": self.settings.license}
+            write_card(self.head_dir, report, config, **told)
             report.save(done)
             run.log_final(report.figures())
-            for name in (*FILES, done.name):
+            for name in (*FILES, CARD, done.name):
                 run.log_artifact(self.head_dir / name, "head")
         return report, self._registered(report, run)
 
