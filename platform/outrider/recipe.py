@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from outrider.engine.runner import Runner
     from outrider.engine.speculation import SpeculationPolicy
 
-HEADS = SHIPPED.parent / "heads"
+HEADS = SHIPPED / "heads"
 """Draft heads that are shipped, one a folder."""
 
 _LOG = logging.getLogger(__name__)

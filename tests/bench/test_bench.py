@@ -20,7 +20,7 @@ from outrider.bench.run import chosen, run
 from outrider.bench.transformers_arm import TransformersArm
 from outrider.bench.workbench import Workbench
 from outrider.bench.workload import Prompt, load_workload, repeated
-from outrider.config.schema import BreakerSettings, DraftSettings, EngineSettings
+from outrider.config.schema import BreakerSettings, DrafterKind, DraftSettings, EngineSettings
 from outrider.core import UserError
 from outrider.engine.drafters import DraftRow
 from outrider.engine.drafters.factory import open_drafter
@@ -47,7 +47,7 @@ class FakeModule:
         return torch.cat([input_ids, new], dim=1)
 
 
-def workbench(told: list[str]) -> Workbench:
+def workbench(told: list[str], drafter: DrafterKind = DrafterKind.NGRAM) -> Workbench:
     clock = ManualClock()
     model = ScriptedModel(
         lambda prefix: [float(token == 1 + (len(prefix) // 3) % 4) for token in range(6)],
@@ -62,10 +62,10 @@ def workbench(told: list[str]) -> Workbench:
         tokenizer=LetterTokenizer("ABCDE"),
         open_module=lambda: FakeModule(clock),
         open_drafter=lambda draft: open_drafter(
-            draft.drafter, vocab_size=6, clock=clock, ngram=draft.ngram
+            draft.drafter, vocab_size=6, clock=clock, ngram=draft.ngram, model=model
         ),
         engine=EngineSettings(),
-        draft=DraftSettings(breaker=BreakerSettings()),
+        draft=DraftSettings(drafter=drafter, breaker=BreakerSettings()),
         prompts=PROMPTS,
         warmup=[Prompt("w0", "chat", (1, 2)), Prompt("w1", "edit", (2, 1))],
         max_tokens=60,
@@ -97,6 +97,16 @@ def test_every_experiment_gives_its_figures_and_the_file_holds_them(tmp_path: Pa
     assert told
     assert record.final == {f"figure.{figure.name}": figure.value for figure in figures}
     assert json.loads(record.artifacts["figures.json"]) == written
+
+
+def test_a_drafter_that_can_do_more_is_held_against_prompt_lookup_alone() -> None:
+    bench = workbench([], DrafterKind.COMPOSITE)
+    by_name = {figure.name: figure for figure in EXPERIMENTS["one_in_flight"](bench)}
+    assert len(by_name) == 7
+    beside = by_name["adaptive_against_ngram_edit"]
+    assert beside.what == "composite / n-gram alone, 1 in flight, edit"
+    # the draft model costs as much as the target; where lookups match well, it is not asked
+    assert 0.8 < beside.value < 1.02
 
 
 def test_experiments_can_be_chosen_and_a_wrong_name_lists_them() -> None:
