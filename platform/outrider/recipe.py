@@ -50,6 +50,7 @@ class EngineRecipe:
     draft: DraftSettings
     engine: EngineSettings
     cache_dir: Path
+    store: str = ""  # MLflow's, of mlflow: sources; empty: the one that MLFLOW_TRACKING_URI names
     trace_dir: Path | None = None
 
     def __call__(self) -> tuple[Decoder, ChatTokenizer]:
@@ -74,7 +75,8 @@ class EngineRecipe:
         from outrider.engine.llguidance_matcher import LlguidanceCompiler
         from outrider.engine.runner import Runner
 
-        files = resolve(self.model.source, cache_dir=self.cache_dir, notice=_LOG.info)
+        source = self.model.source
+        files = resolve(source, cache_dir=self.cache_dir, notice=_LOG.info, store=self.store)
         head = self._head(files)
         layers = () if head is None else head.head.config.feature_layers
         target, tokenizer = open_files(files, self.model, self.cache_dir, _LOG.info, layers)
@@ -95,7 +97,9 @@ class EngineRecipe:
         source = self.draft.head.source
         if not source or self.draft.drafter not in (DrafterKind.HEAD, DrafterKind.COMPOSITE):
             return None
-        files = resolve_head(source, shipped=HEADS, cache_dir=self.cache_dir, notice=_LOG.info)
+        files = resolve_head(
+            source, shipped=HEADS, cache_dir=self.cache_dir, notice=_LOG.info, store=self.store
+        )
         return OpenedHead.of(files, target, self.model.device)
 
     def _drafting(
@@ -111,7 +115,8 @@ class EngineRecipe:
 
         model, identity = None, {f"target.{key}": name for key, name in target.identity.items()}
         if self.draft.model is not None:
-            model, theirs = open_language_model(self.draft.model, self.cache_dir, _LOG.info)
+            draft = self.draft.model
+            model, theirs = open_language_model(draft, self.cache_dir, _LOG.info, self.store)
             same_vocabulary(tokenizer, theirs)
             identity |= {f"draft.{key}": name for key, name in model.identity.items()}
         if head is not None:
@@ -159,10 +164,10 @@ def with_threads(settings: ModelSettings, num_threads: int) -> ModelSettings:
 
 
 def open_language_model(
-    settings: ModelSettings, cache_dir: Path, notice: Notice
+    settings: ModelSettings, cache_dir: Path, notice: Notice, store: str = ""
 ) -> tuple[LanguageModel, HfTokenizer]:
     """Fetch, convert and load what `settings.source` names."""
-    files = resolve(settings.source, cache_dir=cache_dir, notice=notice)
+    files = resolve(settings.source, cache_dir=cache_dir, notice=notice, store=store)
     return open_files(files, settings, cache_dir, notice)
 
 
