@@ -107,16 +107,16 @@ def test_auto_is_the_shipped_head_or_prompt_lookup_alone(
 ) -> None:
     head = write_head(tmp_path, model_folder)
     job = exact(model_folder, "draft=composite")
-    found = with_shipped_head(job.model, job.draft, head.parent)
+    found = with_shipped_head(job.model, job.draft, "", head.parent)
     assert found.head.source == "shipped:head"
     assert found.drafter is DrafterKind.COMPOSITE
     assert capsys.readouterr().err == ""
-    alone = with_shipped_head(job.model, job.draft, tmp_path / "nothing")
+    alone = with_shipped_head(job.model, job.draft, "", tmp_path / "nothing")
     assert (alone.drafter, alone.head.source) == (DrafterKind.NGRAM, "")
     assert f"no draft head is shipped for path:{model_folder}: " in capsys.readouterr().err
     job = exact(model_folder, "draft=head")
     with pytest.raises(UserError, match=r"^draft\.head\.source=auto: no draft head is shipped for"):
-        with_shipped_head(job.model, job.draft, tmp_path / "nothing")
+        with_shipped_head(job.model, job.draft, "", tmp_path / "nothing")
 
 
 def test_a_head_of_another_model_is_refused(model_folder: Path, tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ def bind_release(job: ServeJob, *, cpus: int) -> Any:
         draft=draft,
         engine=job.engine,
         cache_dir=Path(default_cache_dir(os.environ)),
+        store=job.tracking.models_uri,
     )
     return release_application(recipe.live, job.serving, job.engine, num_cpus=cpus)
 

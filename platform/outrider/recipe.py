@@ -50,6 +50,7 @@ class EngineRecipe:
     draft: DraftSettings
     engine: EngineSettings
     cache_dir: Path
+    store: str = ""  # MLflow's, of mlflow: sources; empty: the one that MLFLOW_TRACKING_URI names
     trace_dir: Path | None = None
 
     def __call__(self) -> tuple[Decoder, ChatTokenizer]:
@@ -95,13 +96,15 @@ class EngineRecipe:
 
     def parts(self) -> EngineParts:
         """The models, opened in this process."""
-        files = resolve(self.model.source, cache_dir=self.cache_dir, notice=_LOG.info)
+        source, store = self.model.source, self.store
+        files = resolve(source, cache_dir=self.cache_dir, notice=_LOG.info, store=store)
         head = self._head(files)
         layers = () if head is None else head.head.config.feature_layers
         target, tokenizer = open_files(files, self.model, self.cache_dir, _LOG.info, layers)
         model = None
         if self.draft.model is not None:
-            model, theirs = open_language_model(self.draft.model, self.cache_dir, _LOG.info)
+            draft = self.draft.model
+            model, theirs = open_language_model(draft, self.cache_dir, _LOG.info, store)
             same_vocabulary(tokenizer, theirs)
         return EngineParts(target, tokenizer, model, head)
 
@@ -110,7 +113,9 @@ class EngineRecipe:
         source = self.draft.head.source
         if not source or self.draft.drafter not in (DrafterKind.HEAD, DrafterKind.COMPOSITE):
             return None
-        files = resolve_head(source, shipped=HEADS, cache_dir=self.cache_dir, notice=_LOG.info)
+        files = resolve_head(
+            source, shipped=HEADS, cache_dir=self.cache_dir, notice=_LOG.info, store=self.store
+        )
         return OpenedHead.of(files, target, self.model.device)
 
 
@@ -184,10 +189,10 @@ def with_threads(settings: ModelSettings, num_threads: int) -> ModelSettings:
 
 
 def open_language_model(
-    settings: ModelSettings, cache_dir: Path, notice: Notice
+    settings: ModelSettings, cache_dir: Path, notice: Notice, store: str = ""
 ) -> tuple[LanguageModel, HfTokenizer]:
     """Fetch, convert and load what `settings.source` names."""
-    files = resolve(settings.source, cache_dir=cache_dir, notice=notice)
+    files = resolve(settings.source, cache_dir=cache_dir, notice=notice, store=store)
     return open_files(files, settings, cache_dir, notice)
 
 

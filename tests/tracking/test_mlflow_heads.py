@@ -8,7 +8,7 @@ import pytest
 from mlflow import MlflowClient
 
 from outrider.core import Fault
-from outrider.models import resolve_head
+from outrider.models import pinned_head, resolve_head
 from outrider.tracking.heads import NAME
 from outrider.tracking.mlflow_client import MlflowConnection
 from outrider.tracking.mlflow_heads import MlflowHeads
@@ -61,6 +61,22 @@ def test_a_head_is_registered_once_and_found_by_its_name(
             name: (folder / name).read_bytes() for name in files
         }
         assert "checkpoint.safetensors" not in kept
+
+
+def test_a_head_is_found_in_the_store_that_is_given_whatever_the_environment_says(
+    store_uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = write_head(tmp_path / "one", b"one")
+    heads_at(store_uri, tmp_path).register(head, "1" * 64, TAGS, "")
+    source, cache_dir = f"mlflow:models:/{NAME}@champion", tmp_path / "cache"
+    for named in ("", f"sqlite:///{tmp_path}/another.db"):
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", named)
+        assert pinned_head(source, store_uri) == f"mlflow:models:/{NAME}/1"
+        found = resolve_head(
+            source, shipped=tmp_path, cache_dir=cache_dir, notice=print, store=store_uri
+        )
+        assert (found.folder / "model.safetensors").read_bytes() == b"one"
+    assert not (tmp_path / "another.db").exists()
 
 
 def test_a_store_that_is_away_is_a_fault_of_one_line(store_uri: str, tmp_path: Path) -> None:

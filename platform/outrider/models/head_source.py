@@ -29,9 +29,14 @@ class HeadFiles:
     weights_digest: str  # of its config.json and safetensors
 
 
-def resolve_head(source: str, *, shipped: Path, cache_dir: Path, notice: Notice) -> HeadFiles:
-    """`shipped`: the folder that `shipped:` looks in. Raises UserError or Fault, one line each."""
-    folder = _folder(source, shipped, cache_dir, notice)
+def resolve_head(
+    source: str, *, shipped: Path, cache_dir: Path, notice: Notice, store: str = ""
+) -> HeadFiles:
+    """`shipped`: the folder that `shipped:` looks in. `store`: address of the MLflow store that
+    `mlflow:` looks in; "": the one that MLFLOW_TRACKING_URI names. Raises UserError or Fault, one
+    line each.
+    """
+    folder = _folder(source, shipped, cache_dir, notice, store)
     if not (folder / "config.json").is_file():
         raise UserError(f"draft.head.source: {folder}: no draft head there (config.json)")
     try:
@@ -41,9 +46,9 @@ def resolve_head(source: str, *, shipped: Path, cache_dir: Path, notice: Notice)
     return HeadFiles(source=source, folder=folder, weights_digest=found)
 
 
-def pinned_head(source: str) -> str:
+def pinned_head(source: str, store: str = "") -> str:
     """`source` with the version that its alias means now."""
-    return pinned(source) if source.startswith("mlflow:") else source
+    return pinned(source, store) if source.startswith("mlflow:") else source
 
 
 def shipped_head(target: ModelFiles, shipped: Path) -> str:
@@ -58,7 +63,7 @@ def shipped_head(target: ModelFiles, shipped: Path) -> str:
     return ""
 
 
-def _folder(source: str, shipped: Path, cache_dir: Path, notice: Notice) -> Path:
+def _folder(source: str, shipped: Path, cache_dir: Path, notice: Notice, store: str) -> Path:
     kind, _, rest = source.partition(":")
     match kind:
         case "path" if rest:
@@ -66,7 +71,7 @@ def _folder(source: str, shipped: Path, cache_dir: Path, notice: Notice) -> Path
         case "shipped" if _NAME.fullmatch(rest):
             return _shipped(rest, shipped)
         case "mlflow" if rest:
-            return _fetched(source, cache_dir, notice)
+            return _fetched(source, cache_dir, notice, store)
     raise UserError(f"draft.head.source={source!r}: write one of {', '.join(FORMS)}")
 
 
@@ -77,11 +82,11 @@ def _shipped(name: str, shipped: Path) -> Path:
     return shipped / name
 
 
-def _fetched(source: str, cache_dir: Path, notice: Notice) -> Path:
+def _fetched(source: str, cache_dir: Path, notice: Notice, store: str) -> Path:
     try:
         registered = parse_source(source)
         assert isinstance(registered, MlflowSource)
-        store = store_from(os.environ)
+        store = store_from(os.environ, store)
         number = version_number(registered, store)
     except UserError as error:  # it is told of models elsewhere
         raise UserError(str(error).replace("model.source", "draft.head.source", 1)) from error

@@ -19,12 +19,18 @@ ABSOLUTE = re.compile(r"(?!sqlite:///[^/])[\w+]+://\S")
 ABSENT = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")  # a version, an alias
 
 
-def store_from(environ: Mapping[str, str]) -> str:
-    """The store's address. UserError where none is named: MLflow would make one here."""
-    store = environ.get(STORE, "")
-    if ABSOLUTE.match(store) is None:
-        raise UserError(f"model.source: mlflow: needs {STORE}, the absolute address of the store")
-    return store
+def store_from(environ: Mapping[str, str], store: str = "") -> str:
+    """`store`, or the address that MLFLOW_TRACKING_URI names.
+
+    UserError where neither is absolute: MLflow would make a store here.
+    """
+    found = store or environ.get(STORE, "")
+    if ABSOLUTE.match(found) is None:
+        raise UserError(
+            "model.source: mlflow: needs the absolute address of the store, in tracking.models_uri"
+            f" or {STORE}"
+        )
+    return found
 
 
 def version_number(source: MlflowSource, store: str) -> int:

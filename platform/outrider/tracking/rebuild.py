@@ -96,14 +96,18 @@ def check_words(uri: str, given: Mapping[str, str]) -> None:
 
 
 def _digests(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Of the target and, where there is one, of the draft."""
-    models = {"model": settings.get("model"), "draft.model": settings.get("draft", {}).get("model")}
-    return {
+    """Of the target and, where there is one, of the draft model or the draft head."""
+    draft = settings.get("draft", {})
+    models = {"model": settings.get("model"), "draft.model": draft.get("model")}
+    found = {
         f"{place}.{name}": str(model.get(name) or "")
         for place, model in models.items()
         if model
         for name in DIGESTS
     }
+    if "head" in draft:
+        found["draft.head.weights"] = str(draft["head"]["weights"])
+    return found
 
 
 def _differs(name: str, here: str | None, was: str | None) -> Iterator[str]:

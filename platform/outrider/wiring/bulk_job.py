@@ -30,7 +30,9 @@ def bulk(settings: BulkJob, words: Sequence[str] = ()) -> int:
         raise UserError(f"bulk.input: no file {settings.bulk.input}")
     settings, registered = as_registered(settings, words)
     cache_dir = default_cache_dir(os.environ)
-    target, draft = fetch(settings.model, settings.draft, cache_dir, notices)
+    target, draft = fetch(
+        settings.model, settings.draft, cache_dir, notices, settings.tracking.models_uri
+    )
     release = make_release(settings, target, draft, collect(REPOSITORY), words)
     if registered:
         release = registered.confirmed(release, settings.accept)
@@ -57,6 +59,7 @@ def engine_recipe(settings: BulkJob, cache_dir: Path) -> EngineRecipe:
         draft=draft,
         engine=settings.engine,
         cache_dir=cache_dir,
+        store=settings.tracking.models_uri,
         trace_dir=Path(settings.bulk.job_dir).absolute() / "trace"
         if settings.engine.trace
         else None,

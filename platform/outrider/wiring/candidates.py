@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rich.console import Console
@@ -54,17 +55,21 @@ class CandidateMaker:
 
     def _registered(self, uri: str) -> tuple[ServeJob, Release, Version]:
         found = Registered.found(self.registry, uri)
-        job = placed(with_pinned_sources(found.rebuilt(load(ServeJob, NAME, []), ())))
+        job = placed(with_pinned_sources(found.rebuilt(self._composition([]), ())))
         release = found.confirmed(_release(job), self.settings.accept)
         return job, release, found.version
 
     def _composed(self, text: str) -> tuple[ServeJob, Release, Version]:
         try:
-            job = placed(with_pinned_sources(load(ServeJob, NAME, _words(text))))
+            job = placed(with_pinned_sources(self._composition(_words(text))))
             release = _release(job)
         except UserError as error:
             raise UserError(f"release: {error}") from error
         return job, release, self.registry.register(release.record, run_id="")
+
+    def _composition(self, words: Sequence[str]) -> ServeJob:
+        """As `jobs/serve.py` has it; mlflow: sources are where this rollout's releases are."""
+        return replace(load(ServeJob, NAME, words), tracking=self.settings.tracking)
 
 
 def _words(text: str) -> list[str]:
@@ -75,5 +80,6 @@ def _words(text: str) -> list[str]:
 
 
 def _release(job: ServeJob) -> Release:
-    target, draft = fetch(job.model, job.draft, default_cache_dir(os.environ), Console(stderr=True))
+    cache_dir, notices = default_cache_dir(os.environ), Console(stderr=True)
+    target, draft = fetch(job.model, job.draft, cache_dir, notices, job.tracking.models_uri)
     return make_release(job, target, draft, collect(REPOSITORY))

@@ -26,13 +26,14 @@ class ContenderMaker:
     cores: int
     evaluation_sha256: str
     provenance: Provenance
+    store: str  # of mlflow: sources
 
     def contender(
         self, name: str, job: Decoding, words: Sequence[str], *, baseline: str
     ) -> Contender:
         """`words`: the overrides that made `job`."""
         cache_dir, notices = default_cache_dir(os.environ), Console(stderr=True)
-        target, draft = fetch(job.model, job.draft, cache_dir, notices)
+        target, draft = fetch(job.model, job.draft, cache_dir, notices, self.store)
         resources = {"cores": self.cores}
         release = make_release(job, target, draft, self.provenance, words, resources)
         recipe = EngineRecipe(
@@ -40,6 +41,7 @@ class ContenderMaker:
             draft=self._drafting(job.draft),
             engine=job.engine,
             cache_dir=cache_dir,
+            store=self.store,
         )
         return Contender(
             name=name,

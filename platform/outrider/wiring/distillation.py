@@ -24,7 +24,7 @@ from outrider.engine.runtimes import open_model, resolve_device
 from outrider.engine.runtimes.loading import context_length, load_config
 from outrider.models import HfTokenizer, default_cache_dir, resolve
 from outrider.tracking.provenance import collect
-from outrider.wiring.stores import REPOSITORY, heads, tracker
+from outrider.wiring.stores import REPOSITORY, heads, models_uri, tracker
 
 DATA = SHIPPED / "data"
 MEASURED = ("workload.jsonl", "evaluation.jsonl", "sample.jsonl")  # never learnt from
@@ -46,7 +46,7 @@ def learn(settings: DistillJob, words: Sequence[str]) -> int:
     cache_dir = default_cache_dir(os.environ)
     distillation = Distillation(
         job=settings,
-        target=target_of(settings.model, cache_dir, notices),
+        target=target_of(settings.model, cache_dir, notices, models_uri(settings.tracking)),
         tracker=tracker(settings.tracking),
         registry=heads(settings.tracking) if settings.tracking.enabled else None,
         provenance=collect(REPOSITORY),
@@ -60,13 +60,16 @@ def learn(settings: DistillJob, words: Sequence[str]) -> int:
     return 0
 
 
-def target_of(model: ModelSettings, cache_dir: Path, notices: Console) -> Target:
-    """The model that a head is for. It is loaded when its features are wanted."""
+def target_of(model: ModelSettings, cache_dir: Path, notices: Console, store: str = "") -> Target:
+    """The model that a head is for. It is loaded when its features are wanted.
+
+    `store`: MLflow's, of an mlflow: source.
+    """
 
     def notice(line: str) -> None:
         notices.print(line, highlight=False, markup=False, soft_wrap=True)
 
-    files = resolve(model.source, cache_dir=cache_dir, notice=notice)
+    files = resolve(model.source, cache_dir=cache_dir, notice=notice, store=store)
     config = load_config(files.folder)
     return Target(
         files=files,

@@ -36,7 +36,7 @@ from outrider.tracking.released_run import start_released
 from outrider.tracking.tracker import Run
 from outrider.wiring.parts import as_registered, fetch
 from outrider.wiring.server import placed
-from outrider.wiring.stores import REPOSITORY, RUNS, tracker
+from outrider.wiring.stores import REPOSITORY, RUNS, models_uri, tracker
 
 
 def bench(settings: BenchJob, words: Sequence[str] = ()) -> int:
@@ -67,7 +67,8 @@ def released(settings: BenchJob, words: Sequence[str]) -> tuple[BenchJob, Releas
     """What is measured; where a registered release is named, once it is the same here."""
     settings, registered = as_registered(settings, words)
     cache_dir = default_cache_dir(os.environ)
-    target, draft = fetch(settings.model, settings.draft, cache_dir, Console(stderr=True))
+    store = settings.tracking.models_uri
+    target, draft = fetch(settings.model, settings.draft, cache_dir, Console(stderr=True), store)
     release = make_release(settings, target, draft, collect(REPOSITORY), words)
     return settings, registered.confirmed(release, settings.accept) if registered else release
 
@@ -87,13 +88,15 @@ def http_workbench(settings: BenchJob) -> HttpBench:
     """Servers as a user starts them, and an engine with the very same settings."""
     bench, notices = settings.bench, Console(stderr=True)
     cache_dir = default_cache_dir(os.environ)
-    files = resolve(settings.model.source, cache_dir=cache_dir, notice=notices.print)
+    source, store = settings.model.source, models_uri(settings.tracking)
+    files = resolve(source, cache_dir=cache_dir, notice=notices.print, store=store)
     tokenizer = HfTokenizer.load(files.folder)
     recipe = EngineRecipe(
         model=replace(settings.model, num_threads=bench.num_threads or num_cores()),
         draft=replace(settings.draft, ngram=replace(settings.draft.ngram, corpus=False)),
         engine=replace(settings.engine, prefix_caching=False),
         cache_dir=cache_dir,
+        store=store,
     )
 
     def tell(line: str) -> None:
@@ -154,14 +157,19 @@ def workbench(settings: BenchJob) -> Workbench:
     """One target on the threads of `bench.num_threads`, and the prompts."""
     notices = Console(stderr=True)
     cache_dir = default_cache_dir(os.environ)
-    files = resolve(settings.model.source, cache_dir=cache_dir, notice=notices.print)
+    source, store = settings.model.source, models_uri(settings.tracking)
+    files = resolve(source, cache_dir=cache_dir, notice=notices.print, store=store)
     shape = replace(settings.model, num_threads=settings.bench.num_threads)
     parts = EngineRecipe(
-        model=shape, draft=settings.draft, engine=settings.engine, cache_dir=cache_dir
+        model=shape,
+        draft=settings.draft,
+        engine=settings.engine,
+        cache_dir=cache_dir,
+        store=store,
     ).parts()
     model, tokenizer = parts.target, parts.tokenizer
     if parts.head is not None:  # plain decoding is not to pay for what a head reads
-        model, _ = open_language_model(shape, cache_dir, notices.print)
+        model, _ = open_language_model(shape, cache_dir, notices.print, store)
     dtype = TORCH_DTYPES[settings.model.dtype]
     return Workbench(
         model=model,

@@ -23,26 +23,27 @@ from outrider.models import HeadFiles, ModelFiles, pinned, pinned_head, resolve,
 from outrider.recipe import HEADS
 from outrider.tracking.rebuild import JobT, Registered, check_words
 from outrider.wiring.shipped import with_shipped_head
-from outrider.wiring.stores import registry
+from outrider.wiring.stores import models_uri, registry
 
 PinnedT = TypeVar("PinnedT", BulkJob, ServeJob, BenchJob, SweepJob)
 
 
 def fetch(
-    model: ModelSettings, draft: DraftSettings, cache_dir: Path, notices: Console
+    model: ModelSettings, draft: DraftSettings, cache_dir: Path, notices: Console, store: str
 ) -> tuple[ModelFiles, ModelFiles | HeadFiles | None]:
-    """What decodes and what drafts, on this machine's disk."""
+    """What decodes and what drafts, on this machine's disk. `store`: `stores.models_uri`."""
 
     def notice(line: str) -> None:
         notices.print(line, highlight=False, markup=False, soft_wrap=True)
 
-    target = resolve(model.source, cache_dir=cache_dir, notice=notice)
+    target = resolve(model.source, cache_dir=cache_dir, notice=notice, store=store)
     if draft.model is not None:
-        return target, resolve(draft.model.source, cache_dir=cache_dir, notice=notice)
+        source = draft.model.source
+        return target, resolve(source, cache_dir=cache_dir, notice=notice, store=store)
     if not draft.head.source:
         return target, None
     return target, resolve_head(
-        draft.head.source, shipped=HEADS, cache_dir=cache_dir, notice=notice
+        draft.head.source, shipped=HEADS, cache_dir=cache_dir, notice=notice, store=store
     )
 
 
@@ -62,11 +63,15 @@ def as_registered(settings: JobT, words: Sequence[str]) -> tuple[JobT, Registere
 
 
 def with_pinned_sources(settings: PinnedT) -> PinnedT:
-    """Aliases in sources, and the head that is shipped, become what they mean now, for every
-    process of the job."""
-    model = replace(settings.model, source=pinned(settings.model.source))
-    draft = with_shipped_head(model, settings.draft)
-    draft = replace(draft, head=replace(draft.head, source=pinned_head(draft.head.source)))
+    """Aliases in sources, and the head that is shipped, become what they mean now, and the store
+    is named, for every process of the job: a replica may live where MLFLOW_TRACKING_URI says
+    otherwise.
+    """
+    store = models_uri(settings.tracking)
+    model = replace(settings.model, source=pinned(settings.model.source, store))
+    draft = with_shipped_head(model, settings.draft, store)
+    draft = replace(draft, head=replace(draft.head, source=pinned_head(draft.head.source, store)))
     if draft.model is not None:
-        draft = replace(draft, model=replace(draft.model, source=pinned(draft.model.source)))
-    return replace(settings, draft=draft, model=model)
+        draft = replace(draft, model=replace(draft.model, source=pinned(draft.model.source, store)))
+    tracking = replace(settings.tracking, models_uri=store)
+    return replace(settings, draft=draft, model=model, tracking=tracking)

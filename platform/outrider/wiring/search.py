@@ -35,7 +35,7 @@ from outrider.trial.sweep_screen import WIDTH, SweepScreen
 from outrider.trial.sweep_seats import SweepSeats
 from outrider.wiring.contenders import ContenderMaker
 from outrider.wiring.parts import with_pinned_sources
-from outrider.wiring.stores import REPOSITORY, registry, tracker
+from outrider.wiring.stores import REPOSITORY, models_uri, registry, tracker
 
 NAME = "sweep"  # of the command, as of its file in `conf/`
 
@@ -187,7 +187,10 @@ def lineup(
 
     found = combinations(settings.sweep.axes, groups, settings, compose)
     maker = ContenderMaker(
-        cores=cores, evaluation_sha256=evaluation.sha256, provenance=collect(REPOSITORY)
+        cores=cores,
+        evaluation_sha256=evaluation.sha256,
+        provenance=collect(REPOSITORY),
+        store=models_uri(settings.tracking),
     )
     shared = [word for key, word in given.items() if not key.startswith(f"{NAME}.")]
     made = [

@@ -41,7 +41,9 @@ def serve(settings: ServeJob, words: Sequence[str] = ()) -> int:
     settings, registered = as_registered(settings, words)
     settings = placed(settings)
     cpus = cpus_per_replica(settings.serving, num_cores())
-    target, draft = fetch(settings.model, settings.draft, cache_dir, notices)
+    target, draft = fetch(
+        settings.model, settings.draft, cache_dir, notices, settings.tracking.models_uri
+    )
     resources = {"num_replicas": settings.serving.num_replicas, "cores_per_replica": cpus}
     release = make_release(settings, target, draft, collect(REPOSITORY), words, resources)
     if registered:

@@ -15,14 +15,15 @@ from outrider.recipe import HEADS
 
 
 def with_shipped_head(
-    model: ModelSettings, draft: DraftSettings, shipped: Path = HEADS
+    model: ModelSettings, draft: DraftSettings, store: str, shipped: Path = HEADS
 ) -> DraftSettings:
     """`draft` with the head named. Where none is shipped, composite is prompt lookup alone, and
-    says so; drafter head is refused with a UserError."""
+    says so; drafter head is refused with a UserError. `store`: `stores.models_uri`."""
     if draft.head.source != AUTO_HEAD:
         return draft
     notices = Console(stderr=True)
-    target = resolve(model.source, cache_dir=default_cache_dir(os.environ), notice=notices.print)
+    cache_dir = default_cache_dir(os.environ)
+    target = resolve(model.source, cache_dir=cache_dir, notice=notices.print, store=store)
     source = shipped_head(target, shipped)
     if source:
         return replace(draft, head=HeadSettings(source=source))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 from outrider.config.folders import SHIPPED
 from outrider.config.schema import TrackingSettings
+from outrider.models.mlflow_source import STORE
 from outrider.tracking.heads import HeadRegistry
 from outrider.tracking.history import History
 from outrider.tracking.mlflow_client import MlflowConnection
@@ -53,3 +56,8 @@ def history(settings: TrackingSettings) -> History:
 
 def uri_of(settings: TrackingSettings) -> str:
     return settings.uri or sqlite_uri(RUNS / "outrider.db")
+
+
+def models_uri(settings: TrackingSettings) -> str:
+    """Where `mlflow:` sources are: by default beside the runs, where jobs/distill.py puts heads."""
+    return settings.models_uri or os.environ.get(STORE, "") or uri_of(settings)

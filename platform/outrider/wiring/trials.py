@@ -27,7 +27,7 @@ from outrider.trial.screen import Screen
 from outrider.trial.trial import Trial
 from outrider.wiring.contenders import SHARED_OFF, ContenderMaker
 from outrider.wiring.parts import with_pinned_sources
-from outrider.wiring.stores import REPOSITORY, RUNS, registry, tracker
+from outrider.wiring.stores import REPOSITORY, RUNS, models_uri, registry, tracker
 
 NAME = "bench"  # of the command, as of its file in `conf/`
 
@@ -61,7 +61,10 @@ def make_trial(settings: BenchJob, words: Sequence[str], tell: Callable[[str], N
     lineup = entries(chosen.releases, common, named.compose, named.rebuild)
     cores = chosen.cores or num_cores()
     maker = ContenderMaker(
-        cores=cores, evaluation_sha256=evaluation.sha256, provenance=collect(REPOSITORY)
+        cores=cores,
+        evaluation_sha256=evaluation.sha256,
+        provenance=collect(REPOSITORY),
+        store=models_uri(settings.tracking),
     )
     contenders = [entered(entry, maker, words, settings.accept) for entry in lineup]
     return Trial(

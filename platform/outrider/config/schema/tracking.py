@@ -12,6 +12,7 @@ class TrackingSettings:
 
     enabled: bool = True
     uri: str = ""  # absolute MLflow URI; empty: sqlite:///<repository>/runs/outrider.db
+    models_uri: str = ""  # of the store of mlflow: sources; empty: MLFLOW_TRACKING_URI, else uri
     experiment: str = "outrider"
     window_s: float = 5.0  # seconds that one point of the throughput series covers
 
