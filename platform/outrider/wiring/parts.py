@@ -20,6 +20,7 @@ from outrider.config.schema import (
     SweepJob,
 )
 from outrider.models import HeadFiles, ModelFiles, pinned, pinned_head, resolve, resolve_head
+from outrider.models.source import anchored
 from outrider.recipe import HEADS
 from outrider.tracking.rebuild import JobT, Registered, check_words
 from outrider.wiring.stores import registry
@@ -61,9 +62,16 @@ def as_registered(settings: JobT, words: Sequence[str]) -> tuple[JobT, Registere
 
 
 def with_pinned_sources(settings: PinnedT) -> PinnedT:
-    """An alias in a source becomes the version that it means now, for every process of the job."""
+    """Sources that mean the same in every process of the job, wherever that works: an alias becomes
+    the version that it means now, a path starts at the root.
+    """
     model, draft = settings.model, settings.draft
-    draft = replace(draft, head=replace(draft.head, source=pinned_head(draft.head.source)))
+    head = replace(draft.head, source=anchored(pinned_head(draft.head.source)))
+    draft = replace(draft, head=head)
     if draft.model is not None:
-        draft = replace(draft, model=replace(draft.model, source=pinned(draft.model.source)))
-    return replace(settings, draft=draft, model=replace(model, source=pinned(model.source)))
+        draft = replace(draft, model=_pinned(draft.model))
+    return replace(settings, draft=draft, model=_pinned(model))
+
+
+def _pinned(model: ModelSettings) -> ModelSettings:
+    return replace(model, source=anchored(pinned(model.source)))
