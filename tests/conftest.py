@@ -113,10 +113,11 @@ def cluster() -> Iterator[Cluster]:
 
     Its workers find what tests share. It shows every second what it was told of metrics.
     """
-    toys = os.pathsep.join(str(HERE / name) for name in ("bulk", "serving", "trial"))
+    places = [*map(str, (HERE / "bulk", HERE / "serving", HERE / "trial")), *ours()]
+    shared = {"PYTHONPATH": os.pathsep.join(places), "RAY_AUTH_MODE": "disabled"}  # on loopback
     with subprocess.Popen(
         [sys.executable, str(HERE / "ray_holder.py")],
-        env=os.environ | {"PYTHONPATH": toys, "RAY_AUTH_MODE": "disabled"},  # on loopback
+        env=os.environ | shared,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -124,6 +125,22 @@ def cluster() -> Iterator[Cluster]:
         assert holder.stdout is not None
         yield Cluster(*holder.stdout.readline().split())
         holder.communicate(timeout=60)
+
+
+def ours() -> list[str]:
+    """Where this process was told to look for modules: those that it starts look there too."""
+    return list(filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
+
+
+@pytest.fixture(scope="module")
+def joined(tmp_path_factory: pytest.TempPathFactory, cluster: Cluster) -> Iterator[None]:
+    """This process has joined the Ray that is there: a command that is called here uses it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_ADDRESS", cluster.address)
+        from outrider.cluster.session import ray_session
+
+        with ray_session(tmp_path_factory.mktemp("ray") / "log", num_cpus=1):
+            yield
 
 
 @pytest.fixture(scope="session")

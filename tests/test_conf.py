@@ -62,10 +62,14 @@ def test_every_choice_composes(name: str, choice: str) -> None:
 
 @pytest.mark.parametrize("preset", Folders().choices("preset"))
 def test_every_preset_goes_with_every_choice(preset: str) -> None:
+    """One choice of each group at a time, until there was every one."""
     job, given = JOBS["bulk"]
-    for choice in (choice for name, choice in choices() if name == "bulk"):
-        if not choice.startswith("preset="):
-            load(job, "bulk", [f"preset={preset}", choice, *given, *NEEDS.get(choice, ())])
+    folders = Folders()
+    groups = {name: folders.choices(name) for name in folders.groups("bulk") if name != "preset"}
+    for turn in range(max(map(len, groups.values()))):
+        chosen = [f"{name}={each[turn % len(each)]}" for name, each in groups.items()]
+        needed = chain.from_iterable(NEEDS.get(choice, ()) for choice in chosen)
+        load(job, "bulk", [f"preset={preset}", *chosen, *given, *needed])
 
 
 def test_every_file_belongs_to_a_job() -> None:

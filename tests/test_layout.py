@@ -5,24 +5,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 TEXTS = {".py", ".md", ".toml", ".yaml", ".yml", ".jsonl", ".lock", ".json", ".sh", ""}
-IN_WORKER = """
-import ray, sys
-ray.init(sys.argv[1], configure_logging=False, log_to_driver=False)
-
-@ray.remote
-def where():
-    import platform, uuid
-    import outrider.core
-    return platform.__file__, platform.python_version(), outrider.core.__file__
-
-print(*ray.get(where.remote()), sep="\\n")
-"""
 
 
 def output(*words: str, cwd: Path = REPOSITORY) -> list[str]:
@@ -65,8 +52,18 @@ def test_pythons_own_platform_wins_in_pytest() -> None:
     assert platform.python_version() == sys.version.split()[0]
 
 
-def test_pythons_own_platform_wins_in_a_ray_worker(cluster: Any) -> None:
-    path, version, ours, *_ = output("-c", IN_WORKER, cluster.address)
+def test_pythons_own_platform_wins_in_a_ray_worker(joined: None) -> None:
+    import ray
+
+    @ray.remote
+    def where() -> tuple[str | None, str, str]:
+        import platform
+
+        import outrider.core
+
+        return platform.__file__, platform.python_version(), outrider.core.__file__
+
+    path, version, ours = ray.get(where.remote())
     assert Path(path).name == "platform.py"
     assert version == sys.version.split()[0]
     assert Path(ours) == REPOSITORY / "platform" / "outrider" / "core.py"

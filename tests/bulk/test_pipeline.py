@@ -1,4 +1,8 @@
-"""The whole job on a real Ray, each run a process of its own: killed, stopped, resumed."""
+"""The whole job on a real Ray: killed, stopped, resumed.
+
+What is to be killed or stopped is a process of its own; else the driver is this process, which has
+joined the Ray that is there, so that neither has to start.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from drive import main
 from workshop import Workshop, read_lines, request, write_input
 
 from outrider.bulk.glance import JobGlance, JobState, all_jobs
@@ -39,19 +44,13 @@ class Bench:
 
     root: Path
     rows: Sequence[object]
-    spec: dict[str, Any] = field(default_factory=dict)
+    screen: pytest.CaptureFixture[str]
     started: list[subprocess.Popen[str]] = field(default_factory=list)
-    address: str = ""  # of a Ray that the driver joins; empty: it starts its own
+    address: str = ""  # of a Ray that a process joins; empty: it starts its own
 
     def start(self, **changes: Any) -> subprocess.Popen[str]:
-        source = write_input(self.root / "in.jsonl", self.rows)
-        base = {"input": str(source), "job_dir": str(self.job)}
-        places = {"track": str(self.root / "track.jsonl"), "beacons": str(self.root / "beacons")}
-        spec = {**places, **self.spec, **changes}
-        spec["bulk"] = {**base, **spec.get("bulk", {})}
-        spec["engine"] = {"pids": str(self.root / "pids"), **spec.get("engine", {})}
         path = self.root / "spec.json"
-        path.write_text(json.dumps(spec))
+        path.write_text(json.dumps(self._spec(changes)))
         process = subprocess.Popen(
             [sys.executable, str(DRIVE), str(path)],
             stdout=subprocess.PIPE,
@@ -63,14 +62,25 @@ class Bench:
         self.started.append(process)
         return process
 
+    def _spec(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+        source = write_input(self.root / "in.jsonl", self.rows)
+        base = {"input": str(source), "job_dir": str(self.job)}
+        places = {"track": str(self.root / "track.jsonl"), "beacons": str(self.root / "beacons")}
+        spec = {**places, **changes}
+        spec["bulk"] = {**base, **spec.get("bulk", {})}
+        spec["engine"] = {"pids": str(self.root / "pids"), **spec.get("engine", {})}
+        return spec
+
     def _environment(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
         joined = {"RAY_ADDRESS": self.address} if self.address else {}
-        return {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "80", **joined}
+        return {**kept, "OMP_NUM_THREADS": "1", "COLUMNS": "80", **joined}
 
     def run(self, **changes: Any) -> tuple[int, str]:
-        process = self.start(**changes)
-        said, _ = process.communicate(timeout=PATIENCE_S)
-        return process.returncode, said
+        """In this process: the status that it would end with, and what it said."""
+        self.screen.readouterr()
+        status = main(self._spec(changes))
+        return status, "".join(self.screen.readouterr())
 
     @property
     def job(self) -> Path:
@@ -98,8 +108,8 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    made = Bench(tmp_path, ROWS)
+def bench(tmp_path: Path, joined: None, capfd: pytest.CaptureFixture[str]) -> Iterator[Bench]:
+    made = Bench(tmp_path, ROWS, capfd)
     yield made
     for process in made.started:
         if process.poll() is None:
@@ -111,7 +121,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 @pytest.fixture
 def guest(bench: Bench, cluster: Any) -> Bench:
-    """On a Ray that is there, which a driver's death leaves running."""
+    """Its process joins a Ray that is there, which the driver's death leaves running."""
     bench.address = cluster.address
     return bench
 
@@ -217,9 +227,11 @@ def test_a_stopped_job_closes_its_run_and_can_go_on(
     bench: Bench, undisturbed: bytes, cluster: Any, sent: signal.Signals, status: int
 ) -> None:
     """P14."""
+    is_typed = sent is signal.SIGINT  # a terminal sends it to every process of the job, Ray's too
+    bench.address = "" if is_typed else cluster.address
     process = bench.start(engine={"delay_s": 2.0})
     wait_for(bench.parts, process)
-    if sent is signal.SIGINT:  # a terminal sends it to every process of the job
+    if is_typed:
         os.killpg(process.pid, sent)
     else:
         process.send_signal(sent)
@@ -231,27 +243,26 @@ def test_a_stopped_job_closes_its_run_and_can_go_on(
     assert manifest["sessions"][0]["status"] == "KILLED"
     assert len(manifest["shards"]) < 4
 
-    bench.address = cluster.address  # it may go on elsewhere
-    status, said = bench.run()
+    status, said = bench.run()  # it may go on elsewhere
     assert status == 0, said
     assert bench.output() == undisturbed
 
 
-def test_a_deadly_row_stops_the_job_by_its_lines(guest: Bench) -> None:
-    guest.rows = [request("a"), request("b", "deadly")]
-    status, said = guest.run()
+def test_a_deadly_row_stops_the_job_by_its_lines(bench: Bench) -> None:
+    bench.rows = [request("a"), request("b", "deadly")]
+    status, said = bench.run()
     assert status == 1
     assert "lines 1 to 2 ended their worker 3 times" in said
-    assert guest.closed() == ["FAILED"]
-    assert guest.seen().state is JobState.FAILED
+    assert bench.closed() == ["FAILED"]
+    assert bench.seen().state is JobState.FAILED
 
 
-def test_a_model_that_does_not_load_is_one_line(guest: Bench) -> None:
-    status, said = guest.run(engine={"refusal": "model.source: no such folder"})
+def test_a_model_that_does_not_load_is_one_line(bench: Bench) -> None:
+    status, said = bench.run(engine={"refusal": "model.source: no such folder"})
     assert status == 2
     assert said.splitlines()[-1] == "model.source: no such folder"
     assert "Traceback" not in said
-    assert guest.closed() == ["FAILED"]
+    assert bench.closed() == ["FAILED"]
 
 
 def test_bad_input_is_refused_before_ray_starts(bench: Bench) -> None:

@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 from toy_trial import FIXED, NGRAM, record_trial
 
+from outrider import wiring
 from outrider.compare.command import Comparison
 from outrider.config.load import load
 from outrider.config.schema import CompareJob
@@ -131,7 +132,9 @@ def test_a_wrong_setting_is_refused_by_its_key(words: tuple[str, ...], said: str
     assert str(caught.value).startswith(said)
 
 
-def test_the_command_over_a_real_store(tmp_path: Path, fresh_store: Path) -> None:
+def test_the_command_over_a_real_store(
+    tmp_path: Path, fresh_store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     shutil.copy(fresh_store, tmp_path / "outrider.db")
     uri = sqlite_uri(tmp_path / "outrider.db")
     connection = MlflowConnection(uri=uri, experiment="outrider", spool_dir=tmp_path / "spool")
@@ -140,12 +143,18 @@ def test_the_command_over_a_real_store(tmp_path: Path, fresh_store: Path) -> Non
     tracker.close()
     given = (f"tracking.uri={uri}", "champion=models:/outrider/2")
     assert "models:/outrider/2: no alias -> champion" in run(tmp_path, *given).stdout
-    board = run(tmp_path, f"tracking.uri={uri}", 'where=["in_flight=8"]').stdout
-    assert "2 champion" in board
-    assert "0.90 0.85-0.95" in board
+    board(f"tracking.uri={uri}", 'where=["in_flight=8"]')
+    shown = capsys.readouterr().out
+    assert "2 champion" in shown
+    assert "0.90 0.85-0.95" in shown
     out = tmp_path / "report.html"
-    run(tmp_path, f"tracking.uri={uri}", "action=report", f"out={out}")
+    board(f"tracking.uri={uri}", "action=report", f"out={out}")
     assert "Draft length over time" in out.read_text(encoding="utf-8")
+
+
+def board(*words: str) -> None:
+    """The command in this process."""
+    assert wiring.compare(load(CompareJob, "compare", words)) == 0
 
 
 def test_a_store_that_is_not_there_is_one_line_and_is_not_made(tmp_path: Path) -> None:
@@ -155,7 +164,8 @@ def test_a_store_that_is_not_there_is_one_line_and_is_not_made(tmp_path: Path) -
     assert ended.stderr.startswith("outrider: no runs yet")
     assert ended.stderr.count("\n") == 1
     assert not path.exists()
-    assert run(tmp_path, "tracking=off").stderr.startswith("outrider: tracking.enabled=false")
+    with pytest.raises(UserError, match=r"^tracking\.enabled=false"):
+        board("tracking=off")
 
 
 def test_looking_at_figures_loads_no_engine() -> None:

@@ -1,13 +1,19 @@
-"""A command in this process, for what it refuses: to start one costs seconds."""
+"""A command in this process, for what it refuses: to start one costs seconds.
+
+Makes `commands` importable.
+"""
 
 from __future__ import annotations
 
 import runpy
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+sys.path.append(str(Path(__file__).parent))
 
 JOBS = Path(__file__).resolve().parents[2] / "jobs"
 

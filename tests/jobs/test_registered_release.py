@@ -1,18 +1,14 @@
-"""`release=models:/outrider@champion` from the outside: the same tokens, or one line that says why
-not.
-"""
+"""`release=models:/outrider@champion`: the same tokens, or one line that says why not."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import bulk
 from mlflow import MlflowClient
 
 from outrider.config.load import load
@@ -23,23 +19,8 @@ from outrider.tracking.mlflow_registry import MlflowRegistry
 from outrider.tracking.registry import Alias
 from outrider.wiring.parts import as_registered
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 CHAMPION = "models:/outrider@champion"
 TURNS = ["The ferry leaves at 22:40.", "Name: Ada, age: 36\nName: Ada,", "A boat", "Drifts"]
-
-
-def bulk(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, str(REPOSITORY / "jobs" / "bulk.py"), *words]
-    home = {"HOME": str(cwd), "OUTRIDER_CACHE": str(cwd / "cache")}
-    return subprocess.run(
-        [*line, f"tracking.uri=sqlite:///{cwd}/runs.db", f"beacons_dir={cwd}/beacons"],
-        cwd=cwd,
-        env=os.environ | home,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
 
 
 def row(index: int, turn: str) -> str:
@@ -64,8 +45,14 @@ def registry(place: Path) -> MlflowRegistry:
     )
 
 
+def places(folder: Path) -> list[str]:
+    return [f"tracking.uri=sqlite:///{folder}/runs.db", f"beacons_dir={folder}/beacons"]
+
+
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory, model_folder: Path, fresh_store: Path) -> Path:
+def place(
+    tmp_path_factory: pytest.TempPathFactory, model_folder: Path, fresh_store: Path, joined: None
+) -> Path:
     """A folder with an input, a model, and one bulk job done whose release is the champion."""
     folder = tmp_path_factory.mktemp("registered")
     shutil.copy(fresh_store, folder / "runs.db")
@@ -73,15 +60,13 @@ def place(tmp_path_factory: pytest.TempPathFactory, model_folder: Path, fresh_st
     shutil.copytree(model_folder, folder / "model")
     words = ["input=my.jsonl", "job_dir=first", "model.source=path:model", "max_tokens=12"]
     words += ["model.runtime=torch", "model.dtype=float32", "draft=fixed"]
-    done = bulk(folder, *words)
-    assert done.returncode == 0, done.stderr
+    bulk(folder, *words, *places(folder))
     registry(folder).give(Alias.CHAMPION, 1)
     return folder
 
 
 def test_a_registered_release_gives_the_same_tokens_again(place: Path) -> None:
-    done = bulk(place, "input=my.jsonl", "job_dir=again", f"release={CHAMPION}")
-    assert done.returncode == 0, done.stderr
+    bulk(place, "input=my.jsonl", "job_dir=again", f"release={CHAMPION}", *places(place))
     assert tokens(place / "again") == tokens(place / "first")
     assert [len(each) for each in tokens(place / "first")] == [12] * len(TURNS)
     first, again = (

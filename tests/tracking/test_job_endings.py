@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import pytest
 from mlflow import MlflowClient
@@ -16,30 +20,9 @@ from outrider.tracking.mlflow_tracker import MlflowTracker
 from outrider.tracking.store_uri import sqlite_uri
 from outrider.tracking.tracker import RunStatus
 
-JOB = """
-import sys
-from pathlib import Path
-from outrider.config.interruption import Terminated
-from outrider.tracking.lifecycle import closing, terminate_as_exception
-from outrider.tracking.mlflow_tracker import MlflowTracker
-
-uri, spool = sys.argv[1:]
-tracker = MlflowTracker(uri=uri, experiment="outrider", spool_dir=Path(spool))
-try:
-    with terminate_as_exception(), closing(tracker.start_run("job", "test", {})) as run:
-        with closing(tracker.start_run("part", "test", {}, parent=run)) as part:
-            for each in (run, part):
-                each.log_window({"tokens_per_s": 1.0}, 1, 1.0)
-            tracker.close()
-            print(run.run_id, part.run_id, flush=True)
-            sys.stdin.readline()
-            raise ValueError("broken")
-except (KeyboardInterrupt, Terminated, ValueError) as error:
-    sys.exit(type(error).__name__)
-"""
+JOBS = Path(__file__).with_name("ending_jobs.py")
 SIGNALS = {"term": signal.SIGTERM, "int": signal.SIGINT, "kill": signal.SIGKILL}
 SAID = {"fail": "ValueError\n", "term": "Terminated\n", "int": "KeyboardInterrupt\n", "kill": ""}
-START_S = 240.0
 
 
 @dataclass(frozen=True)
@@ -81,27 +64,63 @@ def story(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         uri = sqlite_uri(folder / "outrider.db")
         (folder / "outrider.db.new").write_text("what a start that was shot left")
         spools = [folder / "spool"] * len(endings)
-    started = [(each, start(uri, spool)) for each, spool in zip(endings, spools, strict=True)]
-    run_ids = [process.stdout.readline().split() for _, process in started]  # type: ignore[union-attr]
-    num_running = sum(process.poll() is None for _, process in started)
-    for ending, process in started:
-        if ending in SIGNALS:
-            process.send_signal(SIGNALS[ending])
-    jobs = [
-        Job(ending, ids, process.communicate(None if ending in SIGNALS else "\n", START_S)[1])
-        for (ending, process), ids in zip(started, run_ids, strict=True)
-    ]
+    with started(uri, spools) as processes:
+        run_ids = [process.stdout.readline().split() for process in processes]
+        num_running = sum(process.is_running for process in processes)
+        for ending, process in zip(endings, processes, strict=True):
+            process.end(ending)
+        said = [process.stderr.read() for process in processes]
+    jobs = [Job(*each) for each in zip(endings, run_ids, said, strict=True)]
     return Story(uri, spools[0], jobs, num_running)
 
 
-def start(uri: str, spool: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", JOB, uri, str(spool)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+@dataclass(frozen=True)
+class Started:
+    """A job that runs, and our ends of its pipes."""
+
+    pid: int
+    stdin: IO[str]
+    stdout: IO[str]
+    stderr: IO[str]
+
+    @property
+    def is_running(self) -> bool:
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, 0)
+            return True
+        return False
+
+    def end(self, ending: str) -> None:
+        if ending in SIGNALS:
+            os.kill(self.pid, SIGNALS[ending])
+        else:
+            self.stdin.write("\n")
+            self.stdin.flush()
+
+
+@contextmanager
+def started(uri: str, spools: Sequence[Path]) -> Iterator[list[Started]]:
+    """A job for each spool, all of one process that has imported what they need.
+
+    At the end our ends of the pipes are closed, which ends who still waits for a word.
+    """
+    with ExitStack() as processes, ExitStack() as files:
+        theirs: list[int] = []
+        ours: list[list[IO[str]]] = []
+        for _ in spools:
+            (stdin, give), (out, stdout), (err, stderr) = (os.pipe() for _ in range(3))
+            theirs += [stdin, stdout, stderr]
+            ends = [os.fdopen(give, "w"), os.fdopen(out), os.fdopen(err)]
+            ours.append([files.enter_context(each) for each in ends])
+        words = [sys.executable, str(JOBS), uri, ",".join(map(str, theirs)), *map(str, spools)]
+        parent = processes.enter_context(
+            subprocess.Popen(words, stdout=subprocess.PIPE, text=True, pass_fds=theirs)
+        )
+        for each in theirs:
+            os.close(each)
+        assert parent.stdout is not None
+        pids = [int(parent.stdout.readline()) for _ in spools]
+        yield [Started(pid, *pipes) for pid, pipes in zip(pids, ours, strict=True)]
 
 
 def test_jobs_that_start_at_once_on_a_fresh_store_all_record(story: Story) -> None:

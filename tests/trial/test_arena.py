@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from trial_toys import Dying, World, contender
 
-from outrider.cluster.session import ray_session
 from outrider.core import SystemClock, UserError
 from outrider.testing import AlphabetEngine
 from outrider.trial.arena import ActorSide
@@ -18,15 +15,7 @@ from outrider.trial.judgement import Decision
 from outrider.trial.tables import read_observations, read_turns
 
 
-@pytest.fixture(scope="module")
-def ray_is_there(tmp_path_factory: pytest.TempPathFactory, cluster: Any) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_ADDRESS", cluster.address)
-        with ray_session(tmp_path_factory.mktemp("ray") / "log", num_cpus=1):
-            yield
-
-
-@pytest.mark.usefixtures("ray_is_there")
+@pytest.mark.usefixtures("joined")
 def test_a_process_that_dies_costs_its_batch_and_comes_back(tmp_path: Path) -> None:
     world, mark = World(tmp_path), tmp_path / "mark"
     mark.write_text("once\n")
@@ -61,7 +50,7 @@ def refused() -> tuple[object, object]:
     raise UserError("draft.model.source: no such folder")
 
 
-@pytest.mark.usefixtures("ray_is_there")
+@pytest.mark.usefixtures("joined")
 def test_an_engine_that_can_not_be_opened_is_one_line_with_its_name(tmp_path: Path) -> None:
     world = World(tmp_path)
     trial = world.trial(

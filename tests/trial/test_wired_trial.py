@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from outrider.cluster.session import ray_session
 from outrider.config.load import load
 from outrider.config.schema import BenchJob
 from outrider.core import UserError
@@ -63,14 +61,6 @@ def words(place: Path, uri: str, model_folder: Path) -> list[str]:
     ]
 
 
-@pytest.fixture(scope="module")
-def ray_is_there(place: Path, cluster: Any) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_ADDRESS", cluster.address)
-        with ray_session(place / "ray.log", num_cpus=1):
-            yield
-
-
 def measured(folder: Path, words: Sequence[str]) -> TrialRecord:
     """As the command does it, but for where its files go."""
     made = make_trial(load(BenchJob, "bench", words), words, lambda line: None)
@@ -80,7 +70,7 @@ def measured(folder: Path, words: Sequence[str]) -> TrialRecord:
 
 
 @pytest.fixture(scope="module")
-def tuned(ray_is_there: None, place: Path, words: list[str]) -> TrialRecord:
+def tuned(joined: None, place: Path, words: list[str]) -> TrialRecord:
     return measured(place / "tuned", ['releases=["draft=fixed length.max=2"]', *words])
 
 

@@ -20,6 +20,7 @@ from outrider.config.schema import (
     SweepJob,
 )
 from outrider.models import HeadFiles, ModelFiles, pinned, pinned_head, resolve, resolve_head
+from outrider.models.source import anchored
 from outrider.recipe import HEADS
 from outrider.tracking.rebuild import JobT, Registered, check_words
 from outrider.wiring.shipped import with_shipped_head
@@ -63,15 +64,20 @@ def as_registered(settings: JobT, words: Sequence[str]) -> tuple[JobT, Registere
 
 
 def with_pinned_sources(settings: PinnedT) -> PinnedT:
-    """Aliases in sources, and the head that is shipped, become what they mean now, and the store
-    is named, for every process of the job: a replica may live where MLFLOW_TRACKING_URI says
-    otherwise.
+    """Sources that mean the same in every process of the job, wherever that works: aliases and the
+    head that is shipped become what they mean now, paths start at the root, and the store is named
+    (a replica may live where MLFLOW_TRACKING_URI says otherwise).
     """
     store = models_uri(settings.tracking)
-    model = replace(settings.model, source=pinned(settings.model.source, store))
+    model = _pinned(settings.model, store)
     draft = with_shipped_head(model, settings.draft, store)
-    draft = replace(draft, head=replace(draft.head, source=pinned_head(draft.head.source, store)))
+    head = replace(draft.head, source=anchored(pinned_head(draft.head.source, store)))
+    draft = replace(draft, head=head)
     if draft.model is not None:
-        draft = replace(draft, model=replace(draft.model, source=pinned(draft.model.source, store)))
+        draft = replace(draft, model=_pinned(draft.model, store))
     tracking = replace(settings.tracking, models_uri=store)
     return replace(settings, draft=draft, model=model, tracking=tracking)
+
+
+def _pinned(model: ModelSettings, store: str) -> ModelSettings:
+    return replace(model, source=anchored(pinned(model.source, store)))
