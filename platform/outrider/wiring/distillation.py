@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +23,18 @@ from outrider.distill.material import Target
 from outrider.distill.overlap import refuse_overlap
 from outrider.distill.prompts import expand
 from outrider.distill.report import show
+from outrider.engine.language_model import FeatureModel
 from outrider.engine.runtimes import open_model, resolve_device
 from outrider.engine.runtimes.loading import context_length, load_config
-from outrider.models import HfTokenizer, default_cache_dir, resolve
+from outrider.models import HfTokenizer, ModelFiles, default_cache_dir, resolve
+from outrider.models.cache import Notice
+from outrider.models.source import anchored
+from outrider.recipe import with_threads
 from outrider.tracking.provenance import collect
 from outrider.wiring.stores import REPOSITORY, heads, tracker
 
 DATA = SHIPPED / "data"
+_LOG = logging.getLogger(__name__)
 MEASURED = ("workload.jsonl", "evaluation.jsonl", "sample.jsonl")  # never learnt from
 
 
@@ -74,15 +82,47 @@ def target_of(model: ModelSettings, cache_dir: Path, notices: Console) -> Target
         tokenizer=HfTokenizer.load(files.folder),
         context_length=context_length(config, model.max_context_length),
         device=resolve_device(model.device),
-        open=lambda layers: open_model(
-            files.folder,
-            model,
-            digest=files.weights_digest,
-            cache_dir=cache_dir,
-            notice=notice,
-            feature_layers=layers,
-        ),
+        open=TargetRecipe(files=files, model=model, cache_dir=cache_dir, notice=notice),
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetRecipe:
+    """Opens the target in whatever process calls it, on whatever machine."""
+
+    files: ModelFiles  # as the driver found them
+    model: ModelSettings
+    cache_dir: Path
+    notice: Notice = _LOG.info
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A console stays where it is; places and the kind of device go along as they are here."""
+        device = resolve_device(self.model.device).type
+        model = replace(self.model, source=anchored(self.model.source), device=device)
+        cache_dir = self.cache_dir.absolute()
+        return partial(TargetRecipe, files=self.files, model=model, cache_dir=cache_dir), ()
+
+    def folder(self) -> Path:
+        """UserError where this machine finds another model there."""
+        if self.files.folder.exists():
+            return self.files.folder
+        found = resolve(self.model.source, cache_dir=self.cache_dir, notice=self.notice)
+        if found.weights_digest != self.files.weights_digest:
+            raise UserError(
+                f"model.source: {self.model.source} is another model on another machine of the "
+                "cluster: name a version, or a folder that all of them see"
+            )
+        return found.folder
+
+    def __call__(self, layers: tuple[int, ...], num_threads: int = 0) -> FeatureModel:
+        return open_model(
+            self.folder(),
+            with_threads(self.model, num_threads),
+            digest=self.files.weights_digest,
+            cache_dir=self.cache_dir,
+            notice=self.notice,
+            feature_layers=layers,
+        )
 
 
 def write_prompts(settings: DistillSettings, screen: Console) -> int:
