@@ -111,12 +111,14 @@ class Cluster:
 def cluster() -> Iterator[Cluster]:
     """To start a Ray costs seconds; whoever joins this one leaves nothing there.
 
-    Its workers find what tests share. It shows every second what it was told of metrics.
+    Its workers find what tests share, and this checkout. It shows every second what it was told
+    of metrics.
     """
-    toys = os.pathsep.join(str(HERE / name) for name in ("bulk", "serving", "trial"))
+    toys = [HERE / name for name in ("bulk", "distill", "serving", "trial")]
+    found = os.pathsep.join(map(str, (HERE.parent / "platform", *toys)))
     with subprocess.Popen(
         [sys.executable, str(HERE / "ray_holder.py")],
-        env=os.environ | {"PYTHONPATH": toys, "RAY_AUTH_MODE": "disabled"},  # on loopback
+        env=os.environ | {"PYTHONPATH": found, "RAY_AUTH_MODE": "disabled"},  # on loopback
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -32,10 +32,10 @@ from outrider.tracking.lifecycle import closing, status_of, terminate_as_excepti
 from outrider.tracking.provenance import Provenance
 from outrider.tracking.tracker import Run, RunStatus, Tracker
 
-# What does not change what is learnt.
+# What does not change what is learnt (num_workers: but for rounding).
 INCIDENTAL = frozenset(
     {"action", "out", "num_prompts", "input", "head_dir", "limit", "features_dir"}
-    | {"feature_tokens", "register"}
+    | {"feature_tokens", "num_workers", "register"}
 )
 
 

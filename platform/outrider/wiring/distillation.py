@@ -13,9 +13,11 @@ from typing import Any
 
 from rich.console import Console
 
+from outrider.cluster.cores import is_given
 from outrider.config.folders import SHIPPED
 from outrider.config.schema import DistillAction, DistillJob, DistillSettings, ModelSettings
 from outrider.core import SystemClock, UserError
+from outrider.distill.backend import Backend, OneProcess
 from outrider.distill.corpus import written
 from outrider.distill.document import read_document
 from outrider.distill.job import Distillation
@@ -48,6 +50,7 @@ def distill(settings: DistillJob, words: Sequence[str] = ()) -> int:
 def learn(settings: DistillJob, words: Sequence[str]) -> int:
     """Train a head, or go on; show how far its drafts go."""
     source = settings.distill.input
+    backend = backend_of(settings.distill.num_workers)
     if not Path(source).exists():  # before a model is fetched for it
         raise UserError(f"distill.input: no file or folder {source}")
     notices = Console(stderr=True)
@@ -62,6 +65,7 @@ def learn(settings: DistillJob, words: Sequence[str]) -> int:
         cache_dir=cache_dir,
         clock=SystemClock(),
         console=notices,
+        backend=backend,
     )
     report, source = distillation.run()
     show(report, distillation.head_dir, source, Console())
@@ -123,6 +127,20 @@ class TargetRecipe:
             notice=self.notice,
             feature_layers=layers,
         )
+
+
+def backend_of(num_workers: int) -> Backend:
+    """UserError where there is no cluster for several."""
+    if num_workers == 1:
+        return OneProcess()
+    if not is_given():
+        raise UserError(
+            f"distill.num_workers={num_workers} needs a cluster: set RAY_ADDRESS to one that "
+            "runs, or leave it at 1 on one machine"
+        )
+    from outrider.distill.ray_backend import RayBackend  # Ray takes seconds
+
+    return RayBackend(num_workers)
 
 
 def write_prompts(settings: DistillSettings, screen: Console) -> int:
