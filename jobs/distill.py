@@ -9,6 +9,7 @@ Examples
   python jobs/bulk.py input=prompts.jsonl job_dir=answers engine.max_rows=32
   python jobs/distill.py input=answers head_dir=head
   python jobs/distill.py input=answers head_dir=head limit=500 num_epochs=2 tracking=off
+  RAY_ADDRESS=head:6379 python jobs/distill.py input=answers head_dir=head num_workers=4
 """
 
 import sys

@@ -111,9 +111,10 @@ class Cluster:
 def cluster() -> Iterator[Cluster]:
     """To start a Ray costs seconds; whoever joins this one leaves nothing there.
 
-    Its workers find what tests share. It shows every second what it was told of metrics.
+    Its workers find what tests share, and this checkout. It shows every second what it was told
+    of metrics.
     """
-    places = [*map(str, (HERE / "bulk", HERE / "serving", HERE / "trial")), *ours()]
+    places = [*map(str, (HERE / name for name in ("bulk", "distill", "serving", "trial"))), *ours()]
     shared = {"PYTHONPATH": os.pathsep.join(places), "RAY_AUTH_MODE": "disabled"}  # on loopback
     with subprocess.Popen(
         [sys.executable, str(HERE / "ray_holder.py")],

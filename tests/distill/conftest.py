@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from outrider.bulk.rows import Row
 from outrider.config.schema import SamplingSettings
 from outrider.core import Completion, FinishReason
 from outrider.models import HfTokenizer
+
+sys.path.append(str(Path(__file__).parent))  # for `toy_target`, as workers find it
 
 TEXT = "The ferry leaves at 22:40. A boat without a rudder drifts. Name: Ada, age: 36. " * 6
 EOS = 2

@@ -16,8 +16,9 @@ from outrider.distill.batch import collated, numbers_of, packed
 from outrider.distill.corpus import Example
 from outrider.distill.features import Features, computed
 from outrider.distill.judgement import NUM_POSITIONS, judged
-from outrider.distill.objective import loss_of, rate_at
-from outrider.distill.training import Moment, Part, Trainer
+from outrider.distill.moment import Moment
+from outrider.distill.objective import loss_of, rate_at, weights_of
+from outrider.distill.training import Part, Trainer
 from outrider.distill.unrolled import shifted, unrolled
 from outrider.engine.head import DraftHead
 from outrider.testing import ScriptedFeatureModel
@@ -210,13 +211,38 @@ def test_a_row_learns_the_same_alone_and_beside_a_longer_one(
     assert alone.num[0] == sum(example.num_answer - 1 for example, _ in pairs)
 
 
+@pytest.mark.parametrize("num", [1, 3, 8])
+def test_gradients_of_shares_add_up_to_those_of_the_whole(
+    num: int, rows: list[Features], embedding: torch.Tensor
+) -> None:
+    """Also where rows are of many lengths, and some processes have none."""
+    numbers, steps = numbers_of(SAID, VOCAB), {"num_steps": 5, "step_weight": 0.7}
+    pack = [0, 8, 3, 17, 5]
+
+    def learnt(made: DraftHead, share: Sequence[int]) -> float:
+        part = Part(EXAMPLES, rows, 0)
+        weights = weights_of(part.chosen(share), part.chosen(pack), **steps)
+        loss = loss_of(made, embedding.double(), part.batch(share, numbers), weights=weights)
+        loss.backward()
+        return float(loss.detach())
+
+    whole, parts = (head().double().requires_grad_(True) for _ in range(2))
+    powers = [0.7**step for step in range(5)]
+    assert weights_of([EXAMPLES[0]], [EXAMPLES[0]], **steps) == powers, "to the bit"
+    loss = learnt(whole, pack)
+    shares = [pack[rank::num] for rank in range(num)]
+    assert sum(learnt(parts, share) for share in shares if share) == pytest.approx(loss)
+    for one, other in zip(whole.parameters(), parts.parameters(), strict=True):
+        torch.testing.assert_close(one.grad, other.grad, atol=1e-6, rtol=1e-5)
+
+
 def test_what_the_head_can_not_say_is_not_taught(
     rows: list[Features], embedding: torch.Tensor
 ) -> None:
     deaf = numbers_of((), VOCAB)
     made = head()
     batch = collated([(EXAMPLES[0], rows[0])], deaf)
-    assert float(loss_of(made, embedding, batch, num_steps=3, step_weight=0.9)) == 0
+    assert float(loss_of(made, embedding, batch, weights=(1, 0.9, 0.81))) == 0
     found = judged(made, embedding, [batch])
     assert found.agreement == found.overlap == [0.0] * NUM_POSITIONS
     assert found.tokens_per_round == [1.0] * NUM_POSITIONS

@@ -41,9 +41,12 @@ def only_one(folder: Path, taken: str) -> Iterator[None]:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A binary file that takes the place of `path`, whole and synced, when the block ends well."""
-    unfinished = path.with_name(path.name + ".tmp")
+def replacing(path: Path, *, writer: str = "") -> Iterator[IO[bytes]]:
+    """A binary file that takes the place of `path`, whole and synced, when the block ends well.
+
+    `writer` tells those apart that may write the same file at the same time.
+    """
+    unfinished = path.with_name(f"{path.name}{writer}.tmp")
     with disk_faults(path):
         try:
             with unfinished.open("wb") as file:
@@ -72,6 +75,16 @@ def publish(unfinished: Path, final: Path) -> bool:
     unfinished.unlink(missing_ok=True)
     sync_folder(final.parent)
     return won
+
+
+def counted(path: Path) -> int:
+    """Count once more, in a file of its own that outlives whoever counts; returns the count."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        os.write(descriptor, b".")
+        return os.fstat(descriptor).st_size
+    finally:
+        os.close(descriptor)
 
 
 def sync_folder(folder: Path) -> None:

@@ -9,7 +9,6 @@ record arrives as soon as it is there; backpressure bounds the blocks in flight.
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
@@ -22,6 +21,7 @@ from outrider.bulk.folder import Task
 from outrider.bulk.placement import cpus_per_worker
 from outrider.bulk.worker import ShardWorker, WorkOrder
 from outrider.cluster.cores import num_cores
+from outrider.cluster.data import set_up_data
 from outrider.cluster.environment import prepare_environment
 from outrider.cluster.session import ray_session
 from outrider.config.schema import Baseline, BulkSettings
@@ -29,11 +29,10 @@ from outrider.config.schema import Baseline, BulkSettings
 prepare_environment()  # Ray reads it when imported
 
 import ray.data  # noqa: E402
-from ray.data import ActorPoolStrategy, DataContext, Datasource, ReadTask  # noqa: E402
+from ray.data import ActorPoolStrategy, Datasource, ReadTask  # noqa: E402
 from ray.data.block import BlockMetadata  # noqa: E402
 
 TASKS_PER_READ = 256
-NOISY = ("ray", "ray.data", "ray._private.worker")
 
 
 def bulk_session(settings: BulkSettings, log: Path) -> AbstractContextManager[None]:
@@ -74,7 +73,7 @@ def _read_task(tasks: Sequence[Task]) -> ReadTask:
 def stream_records(order: WorkOrder, tasks: Sequence[Task]) -> Iterator[dict[str, Any]]:
     """Run the tasks on the pool; yield each record as it comes, in any order."""
     settings = order.job.bulk
-    _quiet_ray_data()
+    set_up_data(max_block_bytes=1)
     in_flight = 1 if settings.baseline is Baseline.ALL else 2
     pool = ActorPoolStrategy(
         size=min(settings.num_workers, len(tasks)),
@@ -95,13 +94,3 @@ def stream_records(order: WorkOrder, tasks: Sequence[Task]) -> Iterator[dict[str
     for batch in dataset.iter_batches(batch_size=None, prefetch_batches=0):
         for record in batch["record"]:
             yield json.loads(str(record))
-
-
-def _quiet_ray_data() -> None:
-    context = DataContext.get_current()
-    context.enable_progress_bars = False
-    context.enable_operator_progress_bars = False
-    context.target_max_block_size = 1
-    context.execution_no_progress_timeout_s = -1  # a long shard of a slow model is no hang
-    for name in NOISY:
-        logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from outrider.bulk.corpus import Line, Shard, read_rows, shard_lines
 from outrider.bulk.decode import Decoded, ShardDecoder, pass_order
+from outrider.bulk.durable import counted
 from outrider.bulk.figures import Figures
 from outrider.bulk.folder import JobFolder, Task
 from outrider.bulk.index import Index
@@ -128,13 +128,7 @@ class ShardWorker:
         return None if found is None else found[0]
 
     def _count_start(self, task: Task, lines: list[Line]) -> None:
-        path = self._folder.live / f"begun-{task.shard}.{task.attempt}"
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        try:
-            os.write(descriptor, b".")
-            starts = os.fstat(descriptor).st_size
-        finally:
-            os.close(descriptor)
+        starts = counted(self._folder.live / f"begun-{task.shard}.{task.attempt}")
         if starts > MAX_STARTS:
             raise Fault(
                 f"lines {lines[0].number} to {lines[-1].number} ended their worker"

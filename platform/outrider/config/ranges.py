@@ -130,6 +130,7 @@ RANGES: dict[type, dict[str, Range]] = {
         "weight_decay": COUNT,
         "max_norm": POSITIVE,
         "eval_updates": POSITIVE_COUNT,
+        "num_workers": POSITIVE_COUNT,
         "patience": POSITIVE_COUNT,
     },
     CompareSettings: {"top": POSITIVE_COUNT},

@@ -15,18 +15,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from outrider.bulk.corpus import read_line
 from outrider.bulk.decode import prompt_ids
-from outrider.bulk.folder import JobFolder
-from outrider.bulk.manifest import load_manifest
 from outrider.bulk.openai_batch import RowReader
 from outrider.bulk.ports import ChatTokenizer
 from outrider.bulk.rows import InvalidRowError
 from outrider.config.schema import SamplingSettings
 from outrider.core import UserError
+from outrider.distill.texts import Lines, Text, bulk_texts, file_lines, line_texts
 
 MIN_ANSWER = 2  # tokens: a head tells the second token of an answer at the earliest
-STOP = "stop"  # finish reason of an answer that is whole: its end is a token, too
 READER = RowReader(SamplingSettings(), seed=0)
 
 
@@ -67,17 +64,6 @@ class Corpus:
         return sum(example.num_answer for example in (*self.train, *self.valid))
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A prompt as the input has it, and what was answered."""
-
-    name: str
-    row: Mapping[str, Any]  # as `jobs/bulk.py` reads it
-    answer: str
-    is_whole: bool  # the model ended it
-    num_tokens: int | None = None  # of the answer, where that is known
-
-
 def read_corpus(
     source: Path,
     tokenizer: AnswerTokenizer,
@@ -85,6 +71,7 @@ def read_corpus(
     max_tokens: int,
     valid_share: float,
     limit: int = 0,
+    lines: Lines = file_lines,
 ) -> Corpus:
     """Read the folder of a bulk job, or a JSONL of prompts and completions.
 
@@ -92,7 +79,7 @@ def read_corpus(
     `finish_reason` is "stop" where there is none. Raises UserError for an input without rows that
     can be used, naming the first problem.
     """
-    texts, parents = _bulk_texts(source) if source.is_dir() else (_lines(source), {})
+    texts, parents = _texts(source, lines)
     examples: list[Example] = []
     dropped: Counter[str] = Counter()
     for text in texts:
@@ -107,6 +94,11 @@ def read_corpus(
         why = f": {dropped.most_common(1)[0][0]}" if dropped else ""
         raise UserError(f"distill.input: {source} has no answer to learn from{why}")
     return _corpus(examples, valid_share, dropped, parents, source)
+
+
+def _texts(source: Path, lines: Lines) -> tuple[Iterator[Text], Mapping[str, str]]:
+    """And what is known of who wrote them."""
+    return bulk_texts(source, lines) if source.is_dir() else (line_texts(source, lines), {})
 
 
 def _corpus(
@@ -161,80 +153,6 @@ def _example(text: Text, tokenizer: AnswerTokenizer, max_tokens: int) -> Example
     if len(tokens) - len(prompt) < MIN_ANSWER:
         return f"fewer than {MIN_ANSWER} tokens of an answer within max_tokens={max_tokens}"
     return Example(text.name, row.kind, tokens, len(prompt))
-
-
-def _bulk_texts(source: Path) -> tuple[Iterator[Text], dict[str, str]]:
-    """What a job's rows asked and what was answered, and who answered."""
-    folder = JobFolder(source.absolute())
-    manifest = load_manifest(folder.manifest)
-    if manifest is None:
-        raise UserError(f"distill.input: {source} is no bulk job's folder: it has no manifest.json")
-    if not folder.output.exists():
-        raise UserError(f"distill.input: {source} has no output.jsonl: let the bulk job end first")
-    asked = Path(manifest.identity.input_path)
-    if asked.suffix == ".parquet":
-        asked = folder.scratch / "rows.jsonl"
-    runs = [session.run_id for session in manifest.sessions if session.run_id]
-    parents = {
-        "weights": manifest.identity.settings.get("model", {}).get("weights", ""),
-        "corpus_input": manifest.identity.input_digest,
-        "releases": ",".join(manifest.used_fingerprints),
-        "run": runs[-1] if runs else "",
-    }
-    return _joined(asked, folder.output), parents
-
-
-def _joined(asked: Path, answered: Path) -> Iterator[Text]:
-    """Both files are in the same order, and not every row was answered."""
-    answers = _answers(answered)
-    answer = next(answers, None)
-    for name, row in _objects(asked):
-        if answer is None:
-            return
-        if answer.name != name:
-            continue
-        yield Text(name, row, answer.answer, answer.is_whole, answer.num_tokens)
-        answer = next(answers, None)
-    if answer is not None:
-        raise UserError(
-            f"distill.input: {answered} answers {answer.name!r}, which {asked} does not ask"
-        )
-
-
-def _answers(path: Path) -> Iterator[Text]:
-    for name, value in _objects(path):
-        body = value["response"]["body"]
-        choice = body["choices"][0]
-        said = choice["message"]["content"] if "message" in choice else choice["text"]
-        num_tokens = body["usage"]["completion_tokens"]
-        yield Text(name, {}, said or "", choice["finish_reason"] == STOP, num_tokens)
-
-
-def _lines(path: Path) -> Iterator[Text]:
-    for name, value in _objects(path):
-        row = dict(value)
-        answer, ended = row.pop("completion", None), row.pop("finish_reason", STOP)
-        if not isinstance(answer, str):
-            raise UserError(f"distill.input: {path}: row {name} has no completion (a text)")
-        yield Text(name, row, answer, ended == STOP)
-
-
-def _objects(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """(custom_id, object) of each line that is not blank. UserError names a line that is none."""
-    try:
-        with path.open("rb") as file:
-            for number, raw in enumerate(file, start=1):
-                if raw.strip():
-                    yield _object(path, raw, number)
-    except OSError as error:
-        raise UserError(f"distill.input: cannot read {path}: {error.strerror}") from error
-
-
-def _object(path: Path, raw: bytes, number: int) -> tuple[str, Mapping[str, Any]]:
-    line = read_line(raw, number)
-    if line.value is None or line.custom_id is None:
-        raise UserError(f"distill.input: {path} line {number}: {line.problem}")
-    return line.custom_id, line.value
 
 
 def written(rows: Iterable[Mapping[str, Any]], path: Path) -> int:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,14 +64,26 @@ class FeatureCache:
 
     def fill(self, compute: Compute, on_shard: Callable[[], None]) -> None:
         """Compute what is missing; `on_shard` is called when one is on disk."""
+        with self.begun():
+            for number in self.missing:
+                self.write(number, compute)
+                on_shard()
+
+    @contextmanager
+    def begun(self) -> Iterator[None]:
+        """The folder, for this job alone. UserError while another job writes there."""
         taken = f"another job computes features in {self.folder}: wait for it"
         self.folder.mkdir(parents=True, exist_ok=True)
         with only_one(self.folder, taken):
+            for half in self.folder.glob("shard-*.tmp"):
+                half.unlink(missing_ok=True)
             with replacing(self.folder / "features.json") as out:
                 out.write(json.dumps(dict(self.identity), indent=1).encode() + b"\n")
-            for number in self.missing:
-                self._write(number, compute(self._rows(number)))
-                on_shard()
+            yield
+
+    def write(self, number: int, compute: Compute, *, writer: str = "") -> None:
+        """Compute one shard. `writer`: see `replacing`."""
+        self._write(number, compute(self._rows(number)), writer)
 
     def open(self) -> FeatureReader:
         """What is read back. UserError where a shard is damaged or missing."""
@@ -86,16 +99,16 @@ class FeatureCache:
     def _path(self, number: int) -> Path:
         return self.folder / f"shard-{number:05}.arrow"
 
-    def _write(self, number: int, rows: Iterable[Features]) -> None:
+    def _write(self, number: int, rows: Iterable[Features], writer: str) -> None:
         columns = [
             [_bytes(row.features), _bytes(row.top_ids), _bytes(row.top_logprobs)] for row in rows
         ]
         arrays = [pa.array(column, pa.large_binary()) for column in zip(*columns, strict=True)]
         with (
-            replacing(self._path(number)) as out,
-            pa.ipc.new_file(out, SCHEMA) as writer,
+            replacing(self._path(number), writer=writer) as out,
+            pa.ipc.new_file(out, SCHEMA) as table,
         ):
-            writer.write_batch(pa.record_batch(arrays, schema=SCHEMA))
+            table.write_batch(pa.record_batch(arrays, schema=SCHEMA))
 
     def _table(self, number: int) -> pa.Table:
         path = self._path(number)

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +16,16 @@ from rich.console import Console
 from outrider.bulk.durable import disk_faults, only_one
 from outrider.config.schema import DistillJob, DistillSettings
 from outrider.core import Clock, Fault
-from outrider.distill.batch import numbers_of
-from outrider.distill.beginning import config_of, new_head
+from outrider.distill.backend import Backend, OneProcess
 from outrider.distill.begun import Begun
 from outrider.distill.card import CARD, write_card
 from outrider.distill.checkpoint import Progress
-from outrider.distill.feature_cache import FeatureReader
-from outrider.distill.material import Material, Target, filled, gathered
+from outrider.distill.course import course_of
+from outrider.distill.material import Material, Target, gathered
+from outrider.distill.moment import Moment
 from outrider.distill.report import DistillReport
 from outrider.distill.ticker import Ticker
-from outrider.distill.training import Moment, Part, Trainer
-from outrider.engine.head import DraftHead, load_embedding, load_head, save_head
+from outrider.engine.head import DraftHead, load_head, save_head
 from outrider.models.digest import weights_digest
 from outrider.tracking.fingerprint import plain
 from outrider.tracking.heads import FILES, HeadRegistry
@@ -34,10 +33,10 @@ from outrider.tracking.lifecycle import closing, status_of, terminate_as_excepti
 from outrider.tracking.provenance import Provenance
 from outrider.tracking.tracker import Run, RunStatus, Tracker
 
-# What does not change what is learnt.
+# What does not change what is learnt (num_workers: but for rounding).
 INCIDENTAL = frozenset(
     {"action", "out", "num_prompts", "input", "head_dir", "limit", "features_dir", "license"}
-    | {"feature_tokens", "register"}
+    | {"feature_tokens", "num_workers", "register"}
 )
 
 
@@ -58,6 +57,7 @@ class Distillation:
     cache_dir: Path
     clock: Clock
     console: Console
+    backend: Backend = field(default_factory=OneProcess)
 
     @property
     def settings(self) -> DistillSettings:
@@ -73,8 +73,9 @@ class Distillation:
 
     def run(self) -> tuple[DistillReport, str]:
         """The report, and what `draft.head.source` takes."""
-        with terminate_as_exception(), self._locked():
-            material = gathered(self.job, self.target, self.cache_dir)
+        log = self.checkpoint.with_name("ray.log")
+        with terminate_as_exception(), self._locked(), self.backend.session(log):
+            material = gathered(self.job, self.target, self.cache_dir, self.backend.lines)
             self._say(str(material))
             with closing(self._start_run(material)) as run, self._told():
                 return self._learn(material, run)
@@ -132,11 +133,9 @@ class Distillation:
         return self.tracker.start_run(name, "distill", params, tags)
 
     def _trained(self, material: Material, run: Run) -> DistillReport:
-        missing = material.features.num_missing_tokens
-        total = material.num_tokens
-        ticker = self._ticker("the target's features", "tokens", total, total - missing)
-        reader = filled(material, self.settings.feature_tokens, ticker)
-        trainer = self._trainer(material, reader)
+        self._compute_features(material)
+        course = course_of(self.settings, material)
+        trainer = course.trainer(self.clock)
         trainer.resume(self.checkpoint)
         updates = trainer.num_updates, trainer.progress.update
         ticker = self._ticker("training", "updates", *updates)
@@ -145,28 +144,21 @@ class Distillation:
             run.log_window(moment.metrics(), step=moment.update, at_s=self.clock.time())
             ticker.say(str(moment))
 
-        head = trainer.run(self.checkpoint, tell, ticker.reach)
+        head = self.backend.learn(course, trainer, self.checkpoint, tell, ticker.reach)
         return self._saved(head, trainer.progress, material, run)
+
+    def _compute_features(self, material: Material) -> None:
+        cache, total = material.features, material.num_tokens
+        if not cache.missing:
+            return
+        done = total - cache.num_missing_tokens
+        ticker = self._ticker("the target's features", "tokens", total, done)
+        ticker.say(f"computing features of {len(cache.examples)} rows into {cache.folder}")
+        order = material.order(self.settings.feature_tokens)
+        self.backend.fill(order, lambda: ticker.reach(total - cache.num_missing_tokens))
 
     def _ticker(self, what: str, unit: str, total: int, done: int) -> Ticker:
         return Ticker(self.console, self.clock, what=what, unit=unit, total=total, done=done)
-
-    def _trainer(self, material: Material, reader: FeatureReader) -> Trainer:
-        target, corpus, ids = self.target, material.corpus, material.vocabulary.ids
-        config = config_of(target.config, target.files, material.layers, ids)
-        chosen = self.settings
-        head = new_head(config, ids, target.files.folder, init=chosen.init, seed=chosen.seed)
-        sizes = {"vocab_size": config.vocab_size, "hidden_size": config.hidden_size}
-        embedding = load_embedding(target.files.folder, **sizes).float()
-        return Trainer(
-            chosen,
-            head.to(target.device),
-            embedding.to(target.device),
-            numbers_of(ids, len(embedding)),
-            Part(corpus.train, reader, 0),
-            Part(corpus.valid, reader, len(corpus.train)),
-            self.clock,
-        )
 
     def _saved(
         self, head: DraftHead, progress: Progress, material: Material, run: Run

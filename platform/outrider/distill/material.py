@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
 from outrider.config.schema import DistillJob, Dtype, ModelSettings
 from outrider.core import UserError
 from outrider.distill.corpus import AnswerTokenizer, Corpus, Example, read_corpus
-from outrider.distill.feature_cache import DTYPES, FeatureCache, FeatureReader, cache_key
+from outrider.distill.feature_cache import DTYPES, Compute, FeatureCache, cache_key
 from outrider.distill.features import Features, chosen_layers, computed
-from outrider.distill.ticker import Ticker
+from outrider.distill.texts import Lines, file_lines
 from outrider.distill.vocabulary import Vocabulary, vocabulary_of
 from outrider.engine.language_model import FeatureModel
 from outrider.models import ModelFiles
 from outrider.tracking.provenance import Provenance
 
-OpenTarget = Callable[[tuple[int, ...]], FeatureModel]
+
+class OpenTarget(Protocol):
+    """The target in whatever process calls. Picklable."""
+
+    def folder(self) -> Path:
+        """Its files on the machine of the process."""
+        ...
+
+    def __call__(self, layers: tuple[int, ...], num_threads: int = 0) -> FeatureModel:
+        """Load it, with the layers whose outputs are wanted: takes seconds.
+
+        `num_threads`: what the settings leave open; 0: every core.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +45,7 @@ class Target:
     tokenizer: AnswerTokenizer
     context_length: int  # tokens
     device: torch.device
-    open: OpenTarget  # with the layers whose outputs are wanted; takes seconds
+    open: OpenTarget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +57,16 @@ class Material:
     layers: tuple[int, ...]
     vocabulary: Vocabulary
     features: FeatureCache
+
+    def order(self, most_tokens: int) -> FeatureOrder:
+        """For its features. `most_tokens`: of a forward."""
+        return FeatureOrder(
+            cache=self.features,
+            target=self.target.open,
+            layers=self.layers,
+            most_tokens=most_tokens,
+            device=self.target.device,
+        )
 
     @property
     def num_tokens(self) -> int:
@@ -72,7 +95,30 @@ class Material:
         )
 
 
-def gathered(job: DistillJob, target: Target, cache_dir: Path) -> Material:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureOrder:
+    """Features that are to be computed. Picklable."""
+
+    cache: FeatureCache
+    target: OpenTarget
+    layers: tuple[int, ...]
+    most_tokens: int  # of a forward
+    device: torch.device
+
+    def opened(self, num_threads: int = 0) -> Compute:
+        """Load the target, once for all rows."""
+        model = self.target(self.layers, num_threads)
+
+        def compute(rows: Sequence[Example]) -> Iterator[Features]:
+            dtype = DTYPES[self.cache.dtype]
+            return computed(model, rows, most_tokens=self.most_tokens, dtype=dtype)
+
+        return compute
+
+
+def gathered(
+    job: DistillJob, target: Target, cache_dir: Path, lines: Lines = file_lines
+) -> Material:
     """Read the texts. UserError where they can't be learnt from."""
     settings, model = job.distill, job.model
     room = min(target.context_length, model.kv_blocks * model.block_size)
@@ -82,6 +128,7 @@ def gathered(job: DistillJob, target: Target, cache_dir: Path) -> Material:
         max_tokens=min(settings.max_tokens, room),
         valid_share=settings.valid_share,
         limit=settings.limit,
+        lines=lines,
     )
     if corpus.parents.get("weights", target.files.weights_digest) != target.files.weights_digest:
         raise UserError(
@@ -97,20 +144,6 @@ def gathered(job: DistillJob, target: Target, cache_dir: Path) -> Material:
         vocabulary=vocabulary_of(corpus.train, target.tokenizer.eos_ids, settings.vocab_size),
         features=_cache(root, model, target, corpus, layers),
     )
-
-
-def filled(material: Material, most_tokens: int, ticker: Ticker) -> FeatureReader:
-    """The features, computed where they are missing."""
-    cache = material.features
-    if cache.missing:
-        ticker.say(f"computing features of {len(cache.examples)} rows into {cache.folder}")
-        model = material.target.open(material.layers)
-
-        def compute(rows: Sequence[Example]) -> Iterator[Features]:
-            return computed(model, rows, most_tokens=most_tokens, dtype=DTYPES[cache.dtype])
-
-        cache.fill(compute, lambda: ticker.reach(material.num_tokens - cache.num_missing_tokens))
-    return cache.open()
 
 
 def _cache(

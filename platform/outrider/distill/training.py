@@ -6,7 +6,7 @@ its last checkpoint as if nothing had been.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -19,12 +19,13 @@ from outrider.distill.batch import Batch, collated, packed
 from outrider.distill.checkpoint import Progress, Training
 from outrider.distill.corpus import Example
 from outrider.distill.features import Features
-from outrider.distill.judgement import Judgement, judged
-from outrider.distill.objective import loss_of, rate_at
+from outrider.distill.joining import Alone, Joining
+from outrider.distill.judgement import judged
+from outrider.distill.moment import Moment
+from outrider.distill.objective import loss_of, rate_at, weights_of
 from outrider.engine.head import DraftHead
 
 BETAS = (0.9, 0.95)
-SHOWN = 4  # draft positions of a line
 CHECKPOINT_S = 120.0  # at most this much is learnt again after a kill -9
 
 
@@ -42,37 +43,20 @@ class Part:
     rows: Rows
     first: int
 
+    def chosen(self, numbers: Sequence[int]) -> list[Example]:
+        return [self.examples[number] for number in numbers]
+
     def batch(self, numbers: Sequence[int], of_head: torch.Tensor) -> Batch:
         pairs = [(self.examples[number], self.rows[self.first + number]) for number in numbers]
         return collated(pairs, of_head)
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """What is told at a judgement."""
-
-    update: int
-    num_updates: int
-    loss: float  # mean since the last one
-    rate: float
-    judgement: Judgement
-    is_best: bool
-
-    def metrics(self) -> Mapping[str, float]:
-        told = {"train_loss": self.loss, "learning_rate": self.rate}
-        return {**self.judgement.metrics(), **told}
-
-    def __str__(self) -> str:
-        agreement = " ".join(f"{ratio:.0%}" for ratio in self.judgement.agreement[:SHOWN])
-        best = ", the best so far" if self.is_best else ""
-        return (
-            f"update {self.update}/{self.num_updates}: loss {self.loss:.3f}, agrees {agreement}, "
-            f"{self.judgement.score:.2f} tokens per round{best}"
-        )
-
-
 class Trainer:
-    """Learns from `train`, is judged by `valid`. `numbers` [V]: see `batch.numbers_of`."""
+    """Learns from `train`, is judged by `valid`. `numbers` [V]: see `batch.numbers_of`.
+
+    One of several processes computes its share of each update's rows; `joining` makes of their
+    gradients the whole update's, up to rounding. The first of them judges and saves.
+    """
 
     def __init__(
         self,
@@ -83,6 +67,7 @@ class Trainer:
         train: Part,
         valid: Part,
         clock: Clock,
+        joining: Joining | None = None,
     ) -> None:
         self._settings = settings
         self._embedding = embedding
@@ -90,6 +75,7 @@ class Trainer:
         self._train = train
         self._valid = valid
         self._clock = clock
+        self._joining = joining or Alone()
         self._head = head.train().requires_grad_(True)
         self._training = Training(
             head=self._head,
@@ -127,18 +113,18 @@ class Trainer:
         """
         losses: list[torch.Tensor] = []
         began = saved = self._clock.monotonic()
-        for batch in self._batches() if not self.progress.is_done else ():
-            losses.append(self._learn(batch))
+        for pack in self._packs_left() if not self.progress.is_done else ():
+            losses.append(self._learn(pack))
             self.progress.update += 1
             now = self._clock.monotonic()
             self.progress.seconds += now - began
             on_update(self.progress.update)
             if self._is_judged():
-                tell(self._judge(_mean(losses)))
+                self._judge(_mean(losses), tell)
                 losses.clear()
             if not losses or now - saved >= CHECKPOINT_S:
                 _mean(losses)  # raises before NaN is kept
-                self._training.save(checkpoint)
+                self._save(checkpoint)
                 saved = now
             if self.progress.is_done:
                 break
@@ -152,35 +138,49 @@ class Trainer:
         settings = self._settings
         return packed(self._train.examples, settings.batch_tokens, settings.seed, epoch)
 
-    def _batches(self) -> Iterator[Batch]:
-        """Those of the updates that are still to do."""
+    def _packs_left(self) -> Iterator[list[int]]:
+        """The rows of each update that is still to do."""
         skipped = self.progress.update
         for epoch in range(self._settings.num_epochs):
             packs = self._packs(epoch)
-            for pack in packs[skipped:]:
-                yield self._train.batch(pack, self._numbers).to(self._head.device)
+            yield from packs[skipped:]
             skipped = max(0, skipped - len(packs))
 
-    def _learn(self, batch: Batch) -> torch.Tensor:
-        settings, training = self._settings, self._training
+    def _learn(self, pack: Sequence[int]) -> torch.Tensor:
+        """The update's loss, of all its rows."""
+        training = self._training
         rate = self._rate(self.progress.update)
         for group in training.optimiser.param_groups:
             group["lr"] = rate
-        with self._arithmetic():
-            loss = loss_of(
-                self._head,
-                self._embedding,
-                batch,
-                num_steps=settings.num_steps,
-                step_weight=settings.step_weight,
-            )
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self._head.parameters(), settings.max_norm)
+        loss = self._joining.joined(self._head, self._backward(pack))
+        torch.nn.utils.clip_grad_norm_(self._head.parameters(), self._settings.max_norm)
         training.optimiser.step()
         training.optimiser.zero_grad()
+        return loss
+
+    def _backward(self, pack: Sequence[int]) -> torch.Tensor:
+        """The loss of this process's share of the rows, whose gradients are left in the head."""
+        settings, share = self._settings, self._joining.share(pack)
+        if not share:
+            return torch.zeros((), device=self._head.device)
+        weights = weights_of(
+            self._train.chosen(share),
+            self._train.chosen(pack),
+            num_steps=settings.num_steps,
+            step_weight=settings.step_weight,
+        )
+        batch = self._train.batch(share, self._numbers).to(self._head.device)
+        with self._arithmetic():
+            loss = loss_of(self._head, self._embedding, batch, weights=weights)
+        loss.backward()  # type: ignore[no-untyped-call]
         return loss.detach()
 
-    def _judge(self, loss: float) -> Moment:
+    def _judge(self, loss: float, tell: Callable[[Moment], None]) -> None:
+        if self._joining.is_first:
+            tell(self._judged(loss))
+        self.progress.is_done = self._joining.agreed(said=self.progress.is_done)
+
+    def _judged(self, loss: float) -> Moment:
         """In float32, as the drafter runs: in bfloat16 the two likeliest may be equal."""
         judgement = judged(self._head, self._embedding, self._valid_batches())
         progress = self.progress
@@ -196,6 +196,10 @@ class Trainer:
         progress.is_done = is_last or progress.num_worse >= self._settings.patience
         rate = self._rate(progress.update - 1)
         return Moment(progress.update, self._updates, loss, rate, judgement, is_best)
+
+    def _save(self, checkpoint: Path) -> None:
+        if self._joining.is_first:
+            self._training.save(checkpoint)
 
     def _valid_batches(self) -> Iterator[Batch]:
         examples = self._valid.examples[: self._settings.max_valid_rows]

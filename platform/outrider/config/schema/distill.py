@@ -53,6 +53,7 @@ class DistillSettings:
     train_dtype: Dtype = Dtype.BFLOAT16  # of products in training; weights are float32
     eval_updates: int = 200  # updates between two judgements, each of which is a checkpoint
     patience: int = 6  # judgements without a better head after which it ends
+    num_workers: int = 1  # processes that compute features and learn; above 1: of a cluster
     license: str = ""  # SPDX name, for the card of the head; empty: not told
     register: bool = True  # as a version of the model outrider-draft, where runs are recorded
 
