@@ -40,6 +40,7 @@ def test_a_file_goes_in_and_a_folder_comes_out(
     words: list[str],
     joined: None,
     refused: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     said, _ = finished("bulk", place, *words)
@@ -60,6 +61,7 @@ def test_a_file_goes_in_and_a_folder_comes_out(
     assert "nothing to do" in capsys.readouterr().err
     assert (place / "out" / "output.jsonl").read_bytes() == output
 
+    monkeypatch.chdir(place)
     assert "sampling.temperature" in refused("bulk", *words, "temperature=0.7")
     assert (place / "out" / "output.jsonl").read_bytes() == output
 
