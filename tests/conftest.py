@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +20,11 @@ sys.path.append(str(Path(__file__).parent / "tracking"))  # for `servers`
 from servers import Postgres
 
 HERE = Path(__file__).parent
+
+IN_MEMORY, ROOM = Path("/dev/shm"), 4 * 2**30  # on Linux; bytes: what a run leaves is far less
+if IN_MEMORY.is_dir() and shutil.disk_usage(IN_MEMORY).free > ROOM:
+    # SQLite waits for the disk at each commit, and there are tens of thousands.
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
 
 prepare_environment()  # before anything here imports Ray, which then stays on loopback
 settings.register_profile("outrider", deadline=None)  # no test is about speed

@@ -1,34 +1,17 @@
 """`python jobs/bulk.py` from the outside: a file goes in, a folder comes out."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from commands import bulk, finished
 from mlflow import MlflowClient
 
 from outrider.bulk.glance import JobState, all_jobs
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 TURNS = ["The ferry leaves at 22:40.", "Name: Ada, age: 36\nName: Ada,", "A boat", "Drifts"]
-
-
-def bulk(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, str(REPOSITORY / "jobs" / "bulk.py"), *words]
-    home = {"HOME": str(cwd), "OUTRIDER_CACHE": str(cwd / "cache")}
-    return subprocess.run(
-        line,
-        cwd=cwd,
-        env=os.environ | home,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
 
 
 @pytest.fixture(scope="module")
@@ -55,11 +38,12 @@ def words(place: Path, model_folder: Path) -> list[str]:
 def test_a_file_goes_in_and_a_folder_comes_out(
     place: Path,
     words: list[str],
+    joined: None,
     refused: Callable[..., str],
     monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    first = bulk(place, *words)
-    assert first.returncode == 0, first.stderr
+    said, _ = finished("bulk", place, *words)
     output = (place / "out" / "output.jsonl").read_bytes()
     assert [json.loads(line)["custom_id"] for line in output.splitlines()] == [
         f"row-{index}" for index in range(len(TURNS))
@@ -68,14 +52,13 @@ def test_a_file_goes_in_and_a_folder_comes_out(
     report = json.loads((place / "out" / "report.json").read_text())
     assert (report["num_rows_done"], report["num_rows_failed"]) == (len(TURNS), 1)
     assert report["parity"]["num_mismatches"] == 0
-    assert report["run_id"] in first.stdout
-    assert "mlflow ui --backend-store-uri" in first.stdout
-    assert "Traceback" not in first.stderr
+    assert report["run_id"] in said
+    assert "mlflow ui --backend-store-uri" in said
     (seen,) = all_jobs(place / "beacons")
     assert (seen.state, seen.num_rows_done) == (JobState.FINISHED, len(TURNS))
 
-    again = bulk(place, *words)
-    assert again.returncode == 0, again.stderr
+    bulk(place, *words)
+    assert "nothing to do" in capsys.readouterr().err
     assert (place / "out" / "output.jsonl").read_bytes() == output
 
     monkeypatch.chdir(place)
@@ -83,8 +66,7 @@ def test_a_file_goes_in_and_a_folder_comes_out(
     assert (place / "out" / "output.jsonl").read_bytes() == output
 
     # A run's params are immutable: another configuration is another run.
-    attempt = bulk(place, *words, "temperature=0.7", "new_attempt=true")
-    assert attempt.returncode == 0, attempt.stderr
+    bulk(place, *words, "temperature=0.7", "new_attempt=true")
     later = json.loads((place / "out" / "report.json").read_text())
     client = MlflowClient(f"sqlite:///{place}/runs.db")
     runs = [client.get_run(each["run_id"]) for each in (report, later)]

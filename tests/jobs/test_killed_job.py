@@ -1,39 +1,21 @@
 """A real model in float64, killed half-way: resumed, it ends with an undisturbed job's bytes."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
+from commands import bulk, running, shoot
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 NUM_ROWS = 16
 
 
-def start(place: Path, model: Path, job_dir: str) -> subprocess.Popen[str]:
-    words = [
+def words(model: Path, job_dir: str) -> list[str]:
+    return [
         *("input=rows.jsonl", f"job_dir={job_dir}", f"model.source=path:{model}"),
         *("model.runtime=torch", "model.dtype=float64", "tracking=off"),
         *("shard_rows=2", "max_rows=2", "max_tokens=96", "beacons_dir=beacons"),
     ]
-    return subprocess.Popen(
-        [sys.executable, str(REPOSITORY / "jobs" / "bulk.py"), *words],
-        cwd=place,
-        env=os.environ | {"HOME": str(place), "OUTRIDER_CACHE": str(place / "cache")},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-
-
-def finished(process: subprocess.Popen[str]) -> None:
-    _, errors = process.communicate(timeout=240)
-    assert process.returncode == 0, errors
 
 
 def parts(place: Path, job_dir: str) -> list[Path]:
@@ -58,25 +40,24 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.timeout(600)
 def test_a_job_killed_with_its_workers_ends_with_the_same_bytes(
-    place: Path, model_folder: Path
+    place: Path, model_folder: Path, joined: None
 ) -> None:
     """P03: one row per id, what was done kept, the whole equal to an undisturbed run."""
-    finished(start(place, model_folder, "whole"))
+    bulk(place, *words(model_folder, "whole"))
     whole = (place / "whole" / "output.jsonl").read_bytes()
     assert len(whole.splitlines()) == NUM_ROWS
 
-    killed = start(place, model_folder, "killed")
-    deadline = time.monotonic() + 120
-    while len(parts(place, "killed")) < 3:
-        assert killed.poll() is None, killed.communicate()[1]
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    os.killpg(killed.pid, signal.SIGKILL)
-    killed.communicate()
+    with running("bulk", place, *words(model_folder, "killed")) as killed:
+        deadline = time.monotonic() + 240
+        while len(parts(place, "killed")) < 3:
+            assert killed.poll() is None, killed.communicate()[1]
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        shoot(killed)
     done = {path.name: path.read_bytes() for path in parts(place, "killed")}
     assert not (place / "killed" / "output.jsonl").exists()
 
-    finished(start(place, model_folder, "killed"))
+    bulk(place, *words(model_folder, "killed"))
     assert (place / "killed" / "output.jsonl").read_bytes() == whole
     for name, content in done.items():
         assert (place / "killed" / "parts" / name).read_bytes() == content

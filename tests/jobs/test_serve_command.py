@@ -8,7 +8,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -19,10 +18,9 @@ from urllib.request import Request, urlopen
 
 import pyarrow.parquet as pq
 import pytest
+from commands import environment, line
 from mlflow.tracking import MlflowClient
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-LINE = [sys.executable, str(REPOSITORY / "jobs" / "serve.py")]
 LONG = {"stream": True, "max_tokens": 220, "ignore_eos": True, "speculation": {"enabled": False}}
 
 
@@ -35,7 +33,7 @@ class Shell:
         self._out, self._err = folder / "out", folder / "err"
         with self._out.open("wb") as out, self._err.open("wb") as err:
             self.process = subprocess.Popen(
-                [*LINE, f"port={self.port}", *words],
+                line("serve", f"port={self.port}", *words),
                 cwd=folder,
                 env=environment(folder),
                 stdout=out,
@@ -91,11 +89,6 @@ class Shell:
             self.process.wait()
 
 
-def environment(folder: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
-    return kept | {"HOME": str(folder), "OUTRIDER_CACHE": str(folder / "cache")}
-
-
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -137,7 +130,7 @@ def test_it_serves_until_ctrl_c_and_ends_what_is_in_flight(
     with shell(tmp_path, *words) as server:
         server.wait_until_ready()
         pasted = subprocess.run(
-            ["bash", "-c", next(line for line in server.said.splitlines() if "curl" in line)],
+            ["bash", "-c", next(each for each in server.said.splitlines() if "curl" in each)],
             capture_output=True,
             text=True,
             timeout=60,
@@ -189,21 +182,13 @@ def test_a_second_ctrl_c_stops_at_once(tmp_path: Path, words: list[str], fresh_s
     assert recorded(tmp_path).info.status == "KILLED"
 
 
-def test_a_taken_port_is_one_line(tmp_path: Path, words: list[str]) -> None:
+def test_a_taken_port_is_one_line(
+    tmp_path: Path, words: list[str], refused: Callable[..., str]
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        ended = subprocess.run(
-            [*LINE, *words, f"port={port}"],
-            cwd=tmp_path,
-            env=environment(tmp_path),
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr.startswith(f"outrider: serving.port: {port} on 127.0.0.1 is taken")
-    assert ended.stderr.count("\n") == 1
+        said = refused("serve", *words, f"port={port}")
+    assert said.startswith(f"outrider: serving.port: {port} on 127.0.0.1 is taken")
     assert not (tmp_path / "runs.db").exists()
 
 

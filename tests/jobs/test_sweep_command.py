@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import shutil
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from commands import finished, running, shoot
 
 from outrider import wiring
 from outrider.config.load import load
@@ -23,7 +20,6 @@ from outrider.core import UserError
 from outrider.tracking.mlflow_history import MlflowHistory
 from outrider.wiring.trials import make_trial
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 TEXTS = ("The ferry leaves at 22:40.", "A boat without a rudder drifts.", "Name: Ada, age: 36")
 
 
@@ -57,18 +53,6 @@ def words(place: Path, model_folder: Path) -> list[str]:
     ]
 
 
-def start(place: Path, words: list[str]) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, str(REPOSITORY / "jobs" / "sweep.py"), *words],
-        cwd=place,
-        env=os.environ | {"HOME": str(place), "OUTRIDER_CACHE": str(place / "cache")},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-
-
 def progress(place: Path) -> dict[str, Any]:
     path = place / "found" / "sweep.json"
     return json.loads(path.read_text())["progress"] if path.exists() else {"rungs": []}
@@ -76,23 +60,24 @@ def progress(place: Path) -> dict[str, Any]:
 
 @pytest.mark.timeout(600)
 def test_a_killed_search_goes_on_in_its_run_and_says_what_to_confirm(
-    place: Path, model_folder: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+    place: Path,
+    model_folder: Path,
+    words: list[str],
+    cluster: Any,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    killed = start(place, words)
-    deadline = time.monotonic() + 240
-    while not progress(place)["rungs"]:
-        assert killed.poll() is None, killed.communicate()[1]
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    os.killpg(killed.pid, signal.SIGKILL)
-    killed.communicate()
+    with running("sweep", place, *words, address=cluster.address) as killed:
+        deadline = time.monotonic() + 240
+        while not progress(place)["rungs"]:
+            assert killed.poll() is None, killed.communicate()[1]
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        shoot(killed)  # its engines end with it: Ray sees to that
     run_id, first = progress(place)["run_id"], place / "found" / "rung-1.group-1"
     assert progress(place)["outcome"] is None
     measured = {path: path.read_bytes() for path in first.iterdir()}
 
-    resumed = start(place, words)
-    shown, errors = resumed.communicate(timeout=240)
-    assert resumed.returncode == 0, errors
+    shown, errors = finished("sweep", place, *words, address=cluster.address)
     assert all(path.read_bytes() == was for path, was in measured.items())
     assert "rung 1: 2 candidates, 2 prompts" in shown
     assert "opening" in errors

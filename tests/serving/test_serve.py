@@ -120,11 +120,13 @@ def stand(tmp_path_factory: pytest.TempPathFactory, cluster: Any) -> Iterator[St
     first = First(card=Card(fingerprint="fp"), created=1, build=f"{__name__}:candidate")
     engine = AlphabetEngine(delay_s=0.01, max_rows=4, wedge=wedge)
     release = release_application(engine, settings, EngineSettings(max_rows=4), num_cpus=1)
-    serve.run(release, name=application_name("main"), route_prefix=None)
-    serve.run(
-        gateway_application(MakeService(settings), settings, first, listens=True),
-        name="gateway",
-        route_prefix=None,
+    gateway = gateway_application(MakeService(settings), settings, first, listens=True)
+    applications = {application_name("main"): release, "gateway": gateway}
+    serve.run_many(
+        [
+            serve.RunTarget(target=app, name=name, route_prefix=None)
+            for name, app in applications.items()
+        ]
     )
     yield Stand(f"http://127.0.0.1:{port}", port, wedge)
     serve.shutdown()
@@ -173,19 +175,12 @@ def test_a_full_queue_is_a_429(stand: Stand) -> None:
     assert int(refused.headers["retry-after"]) >= 1
 
 
-def test_a_mode_reaches_every_replica_and_those_that_come_later(stand: Stand) -> None:
-    httpx.put(stand.url + "/admin/control", json={"mode": "plain"}, timeout=30)
+def test_a_killed_replica_loses_no_request_that_had_not_begun_and_the_next_has_its_mode(
+    stand: Stand,
+) -> None:
+    stand.put("control", {"mode": "plain"})
     assert {each["mode"] for each in stand.replicas()} == {"plain"}
     before = {each["replica"] for each in stand.replicas()}
-    os.kill(stand.replicas()[0]["pid"], signal.SIGKILL)
-    stand.wait(lambda told: len(told) == 2 and {each["replica"] for each in told} != before)
-    for _ in range(8):
-        assert stand.post().json()["usage"]["speculation"]["mode"] == "plain"
-    httpx.put(stand.url + "/admin/control", json={"mode": "speculative"}, timeout=30)
-    assert {each["mode"] for each in stand.replicas()} == {"speculative"}
-
-
-def test_a_killed_replica_loses_no_request_that_had_not_begun(stand: Stand) -> None:
     asked = {"ignore_eos": True, "max_tokens": 100}
     answers: list[httpx.Response] = []
     threads = [
@@ -204,7 +199,11 @@ def test_a_killed_replica_loses_no_request_that_had_not_begun(stand: Stand) -> N
     for thread in threads:
         thread.join(timeout=120)
     assert [answer.status_code for answer in answers] == [200] * 8
-    stand.wait(lambda told: len(told) == 2)
+    stand.wait(lambda told: len(told) == 2 and {each["replica"] for each in told} != before)
+    for _ in range(8):
+        assert stand.post().json()["usage"]["speculation"]["mode"] == "plain"
+    stand.put("control", {"mode": "speculative"})
+    assert {each["mode"] for each in stand.replicas()} == {"speculative"}
 
 
 def test_a_wedged_replica_is_replaced(stand: Stand) -> None:
