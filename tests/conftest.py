@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -36,6 +37,7 @@ TEMPLATE = (
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+BY_HEART = "The ferry leaves at 22:40. A boat without a rudder drifts. Name: Ada, age: 36. " * 6
 
 
 def write_model(folder: Path, *, seed: int, vocab_size: int = 320) -> Path:
@@ -96,6 +98,44 @@ def foreign_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def text_by_heart() -> str:
+    """What the model in `taught_folder` says again."""
+    return BY_HEART
+
+
+@pytest.fixture(scope="session")
+def taught_folder(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The model of `model_folder` once it knows one text by heart: it is easy to guess."""
+    import torch
+
+    folder = tmp_path_factory.mktemp("taught") / "model"
+    shutil.copytree(model_folder, folder)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with torch.random.fork_rng():
+        _taught(model_folder).save_pretrained(folder)
+    torch.set_num_threads(threads)
+    return folder
+
+
+def _taught(folder: Path) -> Any:
+    """The model of the folder, after some steps on the text."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    module: Any = AutoModelForCausalLM.from_pretrained(folder)
+    ids = torch.tensor(AutoTokenizer.from_pretrained(folder).encode(BY_HEART))
+    optimiser = torch.optim.AdamW(module.parameters(), lr=1e-2)
+    for step in range(120):
+        starts = [(step * 31 + place * 17) % (len(ids) - 48) for place in range(8)]
+        batch = torch.stack([ids[start : start + 48] for start in starts])
+        module(input_ids=batch, labels=batch).loss.backward()
+        optimiser.step()
+        optimiser.zero_grad()
+    return module.eval()
+
+
+@pytest.fixture(scope="session")
 def fresh_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A SQLite file with MLflow's schema (5 s of work) and no run. For copies."""
     from mlflow import MlflowClient
@@ -117,14 +157,14 @@ class Cluster:
 def cluster() -> Iterator[Cluster]:
     """To start a Ray costs seconds; whoever joins this one leaves nothing there.
 
-    Its workers find what tests share, and this checkout. It shows every second what it was told
-    of metrics.
+    Its workers find what tests share, and the code beside these tests, whatever is installed. It
+    shows every second what it was told of metrics.
     """
-    places = [*map(str, (HERE / name for name in ("bulk", "distill", "serving", "trial"))), *ours()]
-    shared = {"PYTHONPATH": os.pathsep.join(places), "RAY_AUTH_MODE": "disabled"}  # on loopback
+    toys = [HERE / name for name in ("bulk", "distill", "serving", "trial")]
+    found = os.pathsep.join(str(path) for path in (HERE.parent / "platform", *toys))
     with subprocess.Popen(
         [sys.executable, str(HERE / "ray_holder.py")],
-        env=os.environ | shared,
+        env=os.environ | {"PYTHONPATH": found, "RAY_AUTH_MODE": "disabled"},  # on loopback
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -132,11 +172,6 @@ def cluster() -> Iterator[Cluster]:
         assert holder.stdout is not None
         yield Cluster(*holder.stdout.readline().split())
         holder.communicate(timeout=60)
-
-
-def ours() -> list[str]:
-    """Where this process was told to look for modules: those that it starts look there too."""
-    return list(filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
 
 
 @pytest.fixture(scope="module")

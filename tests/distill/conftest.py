@@ -1,9 +1,8 @@
-"""A target that is easy to guess: a tiny Llama that knows one text by heart."""
+"""What a target that is easy to guess wrote: `taught_folder` knows one text by heart."""
 
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,26 +20,8 @@ from outrider.models import HfTokenizer
 
 sys.path.append(str(Path(__file__).parent))  # for `toy_target`, as workers find it
 
-TEXT = "The ferry leaves at 22:40. A boat without a rudder drifts. Name: Ada, age: 36. " * 6
 EOS = 2
 NUM_ROWS, ASKED, ANSWERED = 48, 8, 40  # rows; tokens of each
-
-
-def _taught(folder: Path) -> Any:
-    """The model of the folder, after some steps on the text."""
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    module: Any = AutoModelForCausalLM.from_pretrained(folder)
-    ids = torch.tensor(AutoTokenizer.from_pretrained(folder).encode(TEXT))
-    optimiser = torch.optim.AdamW(module.parameters(), lr=1e-2)
-    for step in range(120):
-        starts = [(step * 31 + place * 17) % (len(ids) - 48) for place in range(8)]
-        batch = torch.stack([ids[start : start + 48] for start in starts])
-        module(input_ids=batch, labels=batch).loss.backward()
-        optimiser.step()
-        optimiser.zero_grad()
-    return module.eval()
 
 
 def asked(number: int) -> dict[str, Any]:
@@ -100,28 +81,16 @@ def write_job() -> Callable[..., Path]:
 
 
 @pytest.fixture(scope="session")
-def taught_folder(model_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    import torch
-
-    folder = tmp_path_factory.mktemp("taught") / "model"
-    shutil.copytree(model_folder, folder)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    with torch.random.fork_rng():
-        _taught(model_folder).save_pretrained(folder)
-    torch.set_num_threads(threads)
-    return folder
-
-
-@pytest.fixture(scope="session")
-def answers(taught_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def answers(
+    taught_folder: Path, text_by_heart: str, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """JSONL of prompts and what the target says behind them."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     module: Any = AutoModelForCausalLM.from_pretrained(taught_folder)
     tokenizer = AutoTokenizer.from_pretrained(taught_folder)
-    ids = tokenizer.encode(TEXT)
+    ids = tokenizer.encode(text_by_heart)
     asked = torch.tensor([ids[start : start + ASKED] for start in range(NUM_ROWS)])
     with torch.inference_mode():
         whole = module.generate(

@@ -198,6 +198,13 @@ def test_bodies_paths_and_methods_that_are_wrong_are_told_in_the_same_shape(site
         assert post(other, user="u" * 20_000_000).status_code == 413
 
 
+def test_the_models_own_name_is_listed_first() -> None:
+    """Who takes the first one is part of rollouts; who names a release asks for that one."""
+    with Site(service_fields={"model": "tiny"}) as other:
+        models = httpx.get(other.url + "/v1/models").json()["data"]
+    assert [each["id"] for each in models] == ["tiny", "main"]
+
+
 def test_models_health_and_status(site: Site) -> None:
     names = [each["id"] for each in httpx.get(site.url + "/v1/models").json()["data"]]
     assert names == ["alphabet", "main"]

@@ -12,6 +12,9 @@ from outrider.models import pinned_head, resolve_head
 from outrider.tracking.heads import NAME
 from outrider.tracking.mlflow_client import MlflowConnection
 from outrider.tracking.mlflow_heads import MlflowHeads
+from outrider.tracking.mlflow_registry import MlflowRegistry
+from outrider.tracking.registry import Alias
+from outrider.tracking.release_record import ReleaseRecord
 from outrider.tracking.store_uri import database_path
 
 TAGS = {"lineage.weights": "w" * 64, "code.revision": "r1"}
@@ -77,6 +80,34 @@ def test_a_head_is_found_in_the_store_that_is_given_whatever_the_environment_say
         )
         assert (found.folder / "model.safetensors").read_bytes() == b"one"
     assert not (tmp_path / "another.db").exists()
+
+
+def test_the_head_of_the_champion_is_the_champion_of_heads(store_uri: str, tmp_path: Path) -> None:
+    heads, client = heads_at(store_uri, tmp_path), MlflowClient(store_uri)
+    for digit in "12":
+        heads.register(write_head(tmp_path / digit, digit.encode()), digit * 64, TAGS, "")
+    releases = MlflowRegistry(
+        MlflowConnection(uri=store_uri, experiment="outrider", spool_dir=tmp_path / "spool")
+    )
+    for number, head in enumerate(["1" * 64, "2" * 64, "", "3" * 64]):
+        lineage = {"draft_weights": head} if head else {}
+        record = ReleaseRecord(
+            fingerprint=f"{number}" * 64, settings={}, config={}, lineage=lineage
+        )
+        releases.register(record, "")
+
+    def named() -> dict[str, int]:
+        found = client.get_registered_model(NAME).aliases
+        return {alias: int(number) for alias, number in found.items()}
+
+    assert named() == {"champion": 1, "challenger": 2}
+    releases.give(Alias.CHALLENGER, 2)
+    assert named() == {"champion": 1, "challenger": 2}
+    for version in (2, 2, 3, 4):  # promoted, told so twice; without a head; with one of a folder
+        releases.give(Alias.CHAMPION, version)
+        assert named() == {"champion": 2, "previous": 1}
+    releases.give(Alias.CHAMPION, 1)
+    assert named() == {"champion": 1, "previous": 2}
 
 
 def test_a_store_that_is_away_is_a_fault_of_one_line(store_uri: str, tmp_path: Path) -> None:

@@ -16,9 +16,7 @@ class HeadVersion:
     """A registered head, and the name that it was given."""
 
     number: int
-    alias: (
-        str  # champion: the first of all; challenger: the newest beside a champion; "": as it was
-    )
+    alias: str  # champion: the first of all; challenger: the newest; "": known, as it was
 
     @property
     def source(self) -> str:
@@ -27,7 +25,10 @@ class HeadVersion:
 
 
 class HeadRegistry(Protocol):
-    """Where heads are registered. Raises Fault while the store is away."""
+    """Where heads are registered. Raises Fault while the store is away.
+
+    The head of a release that becomes champion becomes the champion of heads.
+    """
 
     def register(
         self, folder: Path, fingerprint: str, tags: Mapping[str, str], run_id: str

@@ -11,8 +11,9 @@ from outrider.core import Fault
 from outrider.tracking.entry import LOCAL
 from outrider.tracking.guards import locked, quiet
 from outrider.tracking.heads import FILES, NAME, HeadVersion
+from outrider.tracking.mlflow_aliases import FINGERPRINT_TAG, aliases_of, oldest_with
 from outrider.tracking.mlflow_client import MlflowConnection
-from outrider.tracking.mlflow_registry import FINGERPRINT_TAG, MODEL_TAG, PRESENT
+from outrider.tracking.mlflow_registry import MODEL_TAG, PRESENT
 from outrider.tracking.registry import Alias
 from outrider.tracking.store_uri import is_served, redacted
 
@@ -32,12 +33,13 @@ class MlflowHeads:
     ) -> HeadVersion:
         known_run = None if run_id.startswith(LOCAL) else run_id or None
         with self._asked() as client, locked(self._lock):
-            found = _with_fingerprint(client, fingerprint)
+            found = oldest_with(client, NAME, fingerprint)
             if found is not None:
                 return HeadVersion(number=found, alias="")
             _make_registered_model(client)
             number = self._make(client, folder, {**tags, FINGERPRINT_TAG: fingerprint}, known_run)
-            alias = Alias.CHALLENGER if _has_champion(client) else Alias.CHAMPION
+            has_champion = Alias.CHAMPION in aliases_of(client, NAME)
+            alias = Alias.CHALLENGER if has_champion else Alias.CHAMPION
             client.set_registered_model_alias(NAME, str(alias), str(number))
             return HeadVersion(number=number, alias=str(alias))
 
@@ -75,20 +77,9 @@ class MlflowHeads:
             raise Fault(f"the registry at {redacted(self._connection.uri)}: {said}") from error
 
 
-def _with_fingerprint(client: Any, fingerprint: str) -> int | None:
-    """The oldest version of it."""
-    wanted = f"name = '{NAME}' AND tags.`{FINGERPRINT_TAG}` = '{fingerprint}'"
-    numbers = [int(each.version) for each in client.search_model_versions(wanted)]
-    return min(numbers, default=None)
-
-
 def _make_registered_model(client: Any) -> None:
     try:
         client.create_registered_model(NAME, description="Draft heads of Outrider")
     except Exception as error:
         if getattr(error, "error_code", "") != PRESENT:
             raise
-
-
-def _has_champion(client: Any) -> bool:
-    return str(Alias.CHAMPION) in client.get_registered_model(NAME).aliases

@@ -15,18 +15,22 @@ import yaml
 
 from outrider.core import Fault, UserError
 from outrider.tracking.guards import locked, quiet
+from outrider.tracking.mlflow_aliases import (
+    FINGERPRINT_TAG,
+    aliases_of,
+    crown_head,
+    give_alias,
+)
 from outrider.tracking.mlflow_client import MlflowConnection
-from outrider.tracking.registry import NAME, Alias, Version, chosen, renamed, uri_of
+from outrider.tracking.registry import NAME, Alias, Version, chosen, uri_of
 from outrider.tracking.release_record import ReleaseRecord
 from outrider.tracking.store_uri import is_served, redacted
 
-FINGERPRINT_TAG = "fingerprint"
 MODEL_TAG = "logged_model"
 MODEL_TYPE = "outrider-release"
 RECORD = "release.json"
 CONFIG = "config.yaml"
 PAGE = 1000  # versions of one answer
-ABSENT = "RESOURCE_DOES_NOT_EXIST"
 PRESENT = "RESOURCE_ALREADY_EXISTS"
 
 
@@ -60,15 +64,10 @@ class MlflowRegistry:
 
     def give(self, alias: Alias, number: int) -> None:
         with self._asked() as client, locked(self._lock):
-            chosen(uri_of(number), self._search(client, f"name = '{NAME}'"))
-            before = _aliases(client)
-            after = renamed(before, alias, number)
-            # The champion last: cut short, the same call once more does the rest.
-            for name in sorted(after, key=lambda name: name == Alias.CHAMPION):
-                if before.get(name) != after[name]:
-                    client.set_registered_model_alias(NAME, name, str(after[name]))
-            for name in before.keys() - after.keys():
-                client.delete_registered_model_alias(NAME, name)
+            version = chosen(uri_of(number), self._search(client, f"name = '{NAME}'"))
+            give_alias(client, NAME, alias, number)
+            if alias is Alias.CHAMPION:
+                crown_head(client, version.tags)
 
     def set_tags(self, number: int, tags: Mapping[str, str]) -> None:
         with self._asked() as client:
@@ -116,7 +115,7 @@ class MlflowRegistry:
 
     def _search(self, client: Any, wanted: str) -> Sequence[Version]:
         found = list(_pages(client, wanted))
-        aliases = _aliases(client) if found else {}
+        aliases = aliases_of(client, NAME) if found else {}
         versions = (_version(each, aliases) for each in found)
         return sorted(versions, key=lambda version: version.number)
 
@@ -154,16 +153,6 @@ def _pages(client: Any, wanted: str) -> Iterator[Any]:
         page = client.search_model_versions(wanted, max_results=PAGE, page_token=token or None)
         yield from page
         token = page.token or None
-
-
-def _aliases(client: Any) -> dict[str, int]:
-    try:
-        found = client.get_registered_model(NAME).aliases
-    except Exception as error:
-        if getattr(error, "error_code", "") != ABSENT:
-            raise
-        return {}
-    return {alias: int(number) for alias, number in found.items()}
 
 
 def _version(found: Any, aliases: Mapping[str, int]) -> Version:

@@ -21,7 +21,7 @@ def add_models(api: FastAPI, service: Service) -> None:
     async def models(request: Request) -> Response:
         if not service.keys.admit(request.headers.get("authorization")):
             return unauthorized()
-        data = [_model(service, name) for name in sorted(service.names)]
+        data = [_model(service, name) for name in _in_order(service)]
         return JsonResponse(as_json({"object": "list", "data": data}))
 
     @api.get("/v1/models/{name:path}")
@@ -35,12 +35,19 @@ def add_models(api: FastAPI, service: Service) -> None:
 
 def no_model(service: Service, name: str) -> Response:
     """404 for a name that nothing here has."""
-    names = ", ".join(sorted(service.names))
+    names = ", ".join(_in_order(service))
     message = f"no model {name[:LONGEST_NAME]!r} here; there is {names}"
     refusal = Refusal(
         status=404, message=message, kind=INVALID, param="model", code="model_not_found"
     )
     return refused(refusal)
+
+
+def _in_order(service: Service) -> list[str]:
+    """The model's own name first: many clients take the first one, and whoever names a release is
+    no part of a rollout's evidence.
+    """
+    return sorted(service.names, key=lambda name: (name != service.model, name))
 
 
 def _model(service: Service, name: str) -> dict[str, Any]:
