@@ -89,7 +89,9 @@ def target_of(model: ModelSettings, cache_dir: Path, notices: Console, store: st
         tokenizer=HfTokenizer.load(files.folder),
         context_length=context_length(config, model.max_context_length),
         device=resolve_device(model.device),
-        open=TargetRecipe(files=files, model=model, cache_dir=cache_dir, notice=notice),
+        open=TargetRecipe(
+            files=files, model=model, cache_dir=cache_dir, store=store, notice=notice
+        ),
     )
 
 
@@ -100,20 +102,24 @@ class TargetRecipe:
     files: ModelFiles  # as the driver found them
     model: ModelSettings
     cache_dir: Path
+    store: str = ""  # of mlflow: sources
     notice: Notice = _LOG.info
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A console stays where it is; places and the kind of device go along as they are here."""
         device = resolve_device(self.model.device).type
         model = replace(self.model, source=anchored(self.model.source), device=device)
-        cache_dir = self.cache_dir.absolute()
-        return partial(TargetRecipe, files=self.files, model=model, cache_dir=cache_dir), ()
+        cache_dir, store = self.cache_dir.absolute(), self.store
+        again = partial(TargetRecipe, files=self.files, cache_dir=cache_dir, store=store)
+        return partial(again, model=model), ()
 
     def folder(self) -> Path:
         """UserError where this machine finds another model there."""
         if self.files.folder.exists():
             return self.files.folder
-        found = resolve(self.model.source, cache_dir=self.cache_dir, notice=self.notice)
+        found = resolve(
+            self.model.source, cache_dir=self.cache_dir, notice=self.notice, store=self.store
+        )
         if found.weights_digest != self.files.weights_digest:
             raise UserError(
                 f"model.source: {self.model.source} is another model on another machine of the "
