@@ -104,6 +104,7 @@ def test_a_drafter_that_can_do_more_is_held_against_prompt_lookup_alone() -> Non
     by_name = {figure.name: figure for figure in EXPERIMENTS["one_in_flight"](bench)}
     assert len(by_name) == 7
     beside = by_name["adaptive_against_ngram_edit"]
+    assert by_name["speculative_1_chat"].bound == 1.3
     assert beside.what == "composite / n-gram alone, 1 in flight, edit"
     # the draft model costs as much as the target; where lookups match well, it is not asked
     assert 0.8 < beside.value < 1.02
