@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
@@ -78,6 +79,12 @@ def write_model(folder: Path, *, seed: int, vocab_size: int = 320) -> Path:
         LlamaForCausalLM(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+def pytest_collection_finish() -> None:
+    """All that tests import is there, and stays: the collector need not walk it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 
 import pytest
+import ray
+from ray.exceptions import RaySystemError
 
 from outrider.cluster.session import check_address
 from outrider.core import UserError
@@ -31,3 +33,10 @@ def test_what_listens_is_left_to_ray() -> None:
 @pytest.mark.parametrize("word", ["auto", "local", "head.example"])
 def test_words_are_left_to_ray(word: str) -> None:
     check_address(word)
+
+
+def test_who_calls_ray_late_starts_none() -> None:
+    assert not ray.is_initialized()
+    with pytest.raises(RaySystemError):
+        ray.put("of a finaliser")
+    assert not ray.is_initialized()

@@ -326,11 +326,12 @@ def killer_of_one(notes: Path) -> threading.Thread:
     return thread
 
 
-def test_a_loss_that_is_no_number_is_one_line(alone: tuple[Path, Any], taught_folder: Path) -> None:
-    root, _ = alone
-    job = distillation(root, "broken", taught_folder, "learning_rate=1e30", backend=two_workers())
-    with pytest.raises(Fault, match=r"^the loss is not a number: give a smaller distill\.learn"):
-        job.run()
+@pytest.mark.parametrize(("kind", "raised"), [("fault", Fault), ("user_error", UserError)])
+def test_what_stops_a_worker_is_raised_as_it_was_said(kind: str, raised: type[Exception]) -> None:
+    from outrider.distill.ray_training import read
+
+    with pytest.raises(raised, match=r"^the loss is not a number$"):
+        read({kind: "the loss is not a number"}, print, print)
 
 
 # What is refused

@@ -12,6 +12,7 @@ QUIET = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else a FutureWarning
     "RAY_BACKEND_LOG_LEVEL": "fatal",  # else C++ lines about restartable actors on the terminal
     "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ENABLE_AUTO_CONNECT": "0",  # else a finaliser that is late starts a Ray that nobody ends
 }
 # Ray's own switch for one-machine use: every port listens on 127.0.0.1. The name is historical;
 # `_node_ip_address="127.0.0.1"` would be turned into the outer address again.

@@ -60,7 +60,7 @@ def learn_together(
         while not is_done:
             is_done = bool(ray.wait([fitting], timeout=POLL_S)[0])
             for letter in ray.get(post.take.remote()):
-                _read(letter, tell, on_update)
+                read(letter, tell, on_update)
         ray.get(fitting)
     except RayError as error:
         raise Fault(
@@ -94,7 +94,8 @@ class Conductor:
         ).fit()
 
 
-def _read(letter: Letter, tell: Tell, on_update: OnUpdate) -> None:
+def read(letter: Letter, tell: Tell, on_update: OnUpdate) -> None:
+    """What a worker's `Sender` wrote: pass it on, or raise it."""
     if "user_error" in letter:
         raise UserError(letter["user_error"])
     if "fault" in letter:
