@@ -26,12 +26,10 @@ from outrider.models.cache import Notice
 from outrider.tracking.provenance import hardware
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from outrider.bulk.trace import RoundTrace
     from outrider.engine.drafters import SafeDrafter
     from outrider.engine.drafters.head import HeadDrafter
-    from outrider.engine.head import DraftHead
+    from outrider.engine.head import FoldedHead
     from outrider.engine.language_model import LanguageModel
     from outrider.engine.runner import Runner
     from outrider.engine.speculation import SpeculationPolicy
@@ -161,27 +159,27 @@ class EngineParts:
 
 @dataclass(frozen=True)
 class OpenedHead:
-    """A draft head and the embeddings of its target."""
+    """A draft head, ready to draft."""
 
-    head: DraftHead
-    embedding: Tensor  # [V, H]
+    head: FoldedHead
     digest: str
 
     @classmethod
     def of(cls, files: HeadFiles, target: ModelFiles, device: str) -> OpenedHead:
         """UserError where the head is not this target's, or is damaged."""
-        from outrider.engine.head import load_embedding, load_head
+        from outrider.engine.head import FoldedHead, load_embedding, load_head
         from outrider.engine.runtimes import resolve_device
 
         head = load_head(files.folder, target, device=resolve_device(device))
         sizes = {"vocab_size": head.config.vocab_size, "hidden_size": head.config.hidden_size}
-        return cls(head, load_embedding(target.folder, **sizes), files.weights_digest)
+        embedding = load_embedding(target.folder, **sizes)
+        return cls(FoldedHead(head, embedding), files.weights_digest)
 
     def drafter(self, vocab_size: int) -> HeadDrafter:
         """`vocab_size`: the width of the target's logits."""
         from outrider.engine.drafters.head import HeadDrafter
 
-        return HeadDrafter(self.head, self.embedding, vocab_size=vocab_size)
+        return HeadDrafter(self.head, vocab_size=vocab_size)
 
 
 def with_threads(settings: ModelSettings, num_threads: int) -> ModelSettings:

@@ -20,7 +20,7 @@ from outrider.distill.moment import Moment
 from outrider.distill.objective import loss_of, rate_at, weights_of
 from outrider.distill.training import Part, Trainer
 from outrider.distill.unrolled import shifted, unrolled
-from outrider.engine.head import DraftHead
+from outrider.engine.head import DraftHead, FoldedHead
 from outrider.testing import ScriptedFeatureModel
 from outrider.testing.toy_head import toy_head
 
@@ -178,24 +178,21 @@ def test_every_draft_is_unrolled_as_the_drafter_steps(
     """From every position on: the target's features so far, then the head's own states."""
     made = head(seed=5).double()
     told = rows[0].features.double()
-    ids = torch.tensor(EXAMPLES[0].tokens[1:-1])
+    ids = EXAMPLES[0].tokens[1:-1].tolist()
     embeddings = embedding.double()[ids]
     steps = list(unrolled(made, told[None], embeddings[None], 4))
     answered = list(unrolled(made, told[None], embeddings[None], 4, begin=3))
     for step, (whole, part) in enumerate(zip(steps, answered, strict=True)):
         assert torch.allclose(whole[:, 3 + step :], part[:, step:], atol=1e-12)
-    positions = torch.arange(len(told))
+    folded = FoldedHead(made, embedding)
     for begin in range(len(told) - 4):
-        kv = made.new_kv()
-        read = slice(0, begin + 1)
-        states = made.step(
-            made.fuse(told[read]), embeddings[read], positions[read], [(kv, begin + 1)]
-        )[-1:]
+        kv, read = folded.new_kv(), folded.fuse(told[: begin + 1])
+        states = folded.step(read, ids[: begin + 1], range(begin + 1), [(kv, begin + 1)])[-1:]
         assert torch.allclose(steps[0][0, begin], states[0], atol=1e-12)
         for step in range(1, 4):
-            at = slice(begin + step, begin + step + 1)
-            states = made.step(states, embeddings[at], positions[at], [(kv, 1)])
-            assert torch.allclose(steps[step][0, begin + step], states[0], atol=1e-12)
+            at = begin + step
+            states = folded.step(states, ids[at : at + 1], [at], [(kv, 1)])
+            assert torch.allclose(steps[step][0, at], states[0], atol=1e-12)
 
 
 def test_a_row_learns_the_same_alone_and_beside_a_longer_one(

@@ -34,6 +34,7 @@ from outrider.engine.drafters.guarded import GuardedDrafter
 from outrider.engine.drafters.head import PATIENCE, HeadDrafter
 from outrider.engine.drafters.head_block import NUM_BUCKETS
 from outrider.engine.engine import Engine
+from outrider.engine.head import FoldedHead
 from outrider.engine.language_model import RowSlice
 from outrider.engine.row import Row
 from outrider.engine.runtimes.torch_runtime import TorchModel
@@ -74,7 +75,7 @@ SCRATCH = list(range(128 // BLOCK))
 
 
 def head_drafter(**more: Any) -> HeadDrafter:
-    return HeadDrafter(HEAD, EMBEDDING, vocab_size=VOCAB, **more)
+    return HeadDrafter(FoldedHead(HEAD, EMBEDDING), vocab_size=VOCAB, **more)
 
 
 def first_of(logits: torch.Tensor, drafted: object) -> tuple[int, None]:

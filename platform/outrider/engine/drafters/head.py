@@ -15,7 +15,7 @@ from outrider.engine.drafters import NO_OFFER, Drafted, DraftRow, Offer, Proposa
 from outrider.engine.drafters.block_q import stacked_q
 from outrider.engine.drafters.head_block import BLIND, HeadBlock, bucket_of, levels
 from outrider.engine.drafters.head_memory import Chunk, HeadMemory, Look
-from outrider.engine.head import DraftHead
+from outrider.engine.head import FoldedHead
 
 MOST_UNREAD = 1024  # tokens whose features wait for a row's next draft; older ones are lost
 PATIENCE = 16  # offers without a draft, after which only one in so many is made with a look
@@ -29,17 +29,16 @@ constraint lets nothing else follow."""
 class HeadDrafter:
     """Drafts with `head`; step j is one forward over all rows that are still drafting.
 
-    `embedding` is the target's [V, H]; `vocab_size` the target's, the width that samplers see. A
-    row is looked at when it is offered, because its first position says how sure the head is. Where
-    no draft comes of it for long, most of its offers are blind, and cost nothing.
+    `vocab_size` is the target's, the width that samplers see. A row is looked at when it is
+    offered, because its first position says how sure the head is. Where no draft comes of it for
+    long, most of its offers are blind, and cost nothing.
     """
 
     name = "head"
 
     def __init__(
         self,
-        head: DraftHead,
-        embedding: torch.Tensor,
+        head: FoldedHead,
         *,
         vocab_size: int,
         most_unread: int = MOST_UNREAD,
@@ -47,7 +46,6 @@ class HeadDrafter:
         if head.config.vocab_size > vocab_size:
             raise ValueError(f"a head for {head.config.vocab_size} tokens, the target {vocab_size}")
         self._head = head
-        self._embedding = embedding.to(head.device)
         self._vocab_size = vocab_size
         self._most_unread = most_unread
         self._memories: dict[int, HeadMemory] = {}
@@ -150,8 +148,7 @@ class HeadDrafter:
             token for row, part in parts for token in row.tokens[part.position + 1 : part.end + 1]
         ]
         positions = [i for _, part in parts for i in range(part.position, part.end)]
-        head = self._head
-        states = head.fuse(features.to(device=head.device, dtype=head.dtype))
+        states = self._head.fuse(features)
         counts = [sum(len(part.tokens) for owner, part in parts if owner is row) for row in rows]
         states = self._forward(states, tokens, positions, rows, counts)
         for row, part in parts:
@@ -213,11 +210,8 @@ class HeadDrafter:
         rows: Sequence[DraftRow],
         counts: Sequence[int],
     ) -> torch.Tensor:
-        device = self._head.device
-        embeddings = self._embedding[torch.tensor(tokens, device=device)].to(self._head.dtype)
         kvs = [self.memory(row.row_id).kv for row in rows]
-        where = torch.tensor(positions, device=device)
-        return self._head.step(states, embeddings, where, list(zip(kvs, counts, strict=True)))
+        return self._head.step(states, tokens, positions, list(zip(kvs, counts, strict=True)))
 
     def _proposal(self, draft: HeadBlock) -> Proposal:
         num_late, draft.memory.num_late = draft.memory.num_late, 0

@@ -6,11 +6,13 @@ EAGLE-3 (Li et al. 2025, arXiv 2503.01840), with a trimmed vocabulary (FR-Spec, 
 from outrider.engine.head.config import HeadConfig, Target
 from outrider.engine.head.embedding import load_embedding
 from outrider.engine.head.files import load_head, save_head
+from outrider.engine.head.folded import FoldedHead
 from outrider.engine.head.kv import HeadKV
 from outrider.engine.head.module import DraftHead
 
 __all__ = [
     "DraftHead",
+    "FoldedHead",
     "HeadConfig",
     "HeadKV",
     "Target",

@@ -7,18 +7,12 @@ follows; the next step reads the layer's own output where the target's features 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+from outrider.engine.head.angles import angles, turned
 from outrider.engine.head.config import HeadConfig
-from outrider.engine.head.kv import HeadKV
-
-RowKV = tuple[HeadKV, int]
-"""A row's KV and how many of the flat tokens are its own."""
 
 
 class _Attention(nn.Module):
@@ -70,8 +64,8 @@ class HeadLayer(nn.Module):
             projection(inputs).unflatten(-1, (-1, self._head_dim))
             for projection in (attention.q_proj, attention.k_proj, attention.v_proj)
         )
-        cos, sin = self._angles(positions, inputs.dtype)
-        return _turned(queries, cos, sin), _turned(keys, cos, sin), values
+        cos, sin = angles(positions, self._head_dim, self._theta, inputs.dtype)
+        return turned(queries, cos, sin), turned(keys, cos, sin), values
 
     def finish(self, states: torch.Tensor, attended: torch.Tensor) -> torch.Tensor:
         """The layer's output [..., H], given what attention gave [..., heads, head_dim]."""
@@ -79,18 +73,9 @@ class HeadLayer(nn.Module):
         out: torch.Tensor = states + self.mlp(self.post_attention_layernorm(states))
         return out
 
-    def _angles(
-        self, positions: torch.Tensor, dtype: torch.dtype
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Cosines and sines [..., 1, head_dim] (Su et al. 2021, eq. 34, halves apart)."""
-        halves = torch.arange(0, self._head_dim, 2, device=positions.device, dtype=torch.float32)
-        angles = positions[..., None].float() * self._theta ** (-halves / self._head_dim)
-        angles = torch.cat([angles, angles], dim=-1).unsqueeze(-2)
-        return angles.cos().to(dtype), angles.sin().to(dtype)
-
 
 class DraftHead(nn.Module):
-    """One step is `step` (states in, states out), and `logits` where they are wanted."""
+    """What is learnt and kept; `FoldedHead` drafts with it."""
 
     d2t: torch.Tensor  # [V_d] int64: the target's ids of what the head can say
 
@@ -117,66 +102,12 @@ class DraftHead(nn.Module):
     def device(self) -> torch.device:
         return self.fc.weight.device
 
-    def new_kv(self) -> HeadKV:
-        """For a new row."""
-        config = self.config
-        return HeadKV(config.num_kv_heads, config.head_dim, self.dtype, self.device)
-
     def fuse(self, features: torch.Tensor) -> torch.Tensor:
         """The target's features [..., F] as states [..., H]."""
         fused: torch.Tensor = self.fc(features)
         return fused
 
-    def step(
-        self,
-        states: torch.Tensor,
-        embeddings: torch.Tensor,
-        positions: torch.Tensor,
-        rows: Sequence[RowKV],
-    ) -> torch.Tensor:
-        """Read flat tokens of many rows: [n, H], [n, H] and [n] to new states [n, H].
-
-        At position i of a row stand the state of token i and the embedding of token i + 1; what
-        comes out tells token i + 2. Each row's KV grows by its tokens.
-        """
-        queries, keys, values = self.layer.project(states, embeddings, positions)
-        attended, begin = [], 0
-        for kv, count in rows:
-            own = slice(begin, begin + count)
-            kv.append(keys[own], values[own])
-            attended.append(_attend(queries[own], kv))
-            begin += count
-        return self.layer.finish(states, torch.cat(attended))
-
     def logits(self, states: torch.Tensor) -> torch.Tensor:
         """[..., H] to scores of the trimmed vocabulary [..., V_d]."""
         scores: torch.Tensor = self.lm_head(self.norm(states))
         return scores
-
-
-def _attend(queries: torch.Tensor, kv: HeadKV) -> torch.Tensor:
-    """[n, heads, head_dim] over a row's KV, of which the last n entries are the queries' own.
-
-    Written out: torch's fused attention wakes all threads even for one query, which costs more
-    than it gives at this size.
-    """
-    count, _, head_dim = queries.shape
-    groups, length = kv.keys.shape[:2]
-    # [groups, n * heads of a group, head_dim]: heads of a group share keys and values
-    grouped = queries.view(count, groups, -1, head_dim).transpose(0, 1).flatten(1, 2)
-    scores = grouped @ kv.keys.transpose(1, 2) * head_dim**-0.5
-    scores = scores.view(groups, count, -1, length)
-    if count > 1:
-        device = queries.device
-        newest = torch.arange(length - count, length, device=device)  # what each query may see
-        future = torch.arange(length, device=device) > newest[:, None]  # [n, length]
-        scores = scores.masked_fill(future[None, :, None], -math.inf)
-    exact = torch.promote_types(queries.dtype, torch.float32)
-    weights = scores.softmax(-1, dtype=exact).to(queries.dtype)
-    attended = weights.flatten(1, 2) @ kv.values
-    return attended.view(groups, count, -1, head_dim).transpose(0, 1).flatten(1, 2)
-
-
-def _turned(vectors: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-    first, second = vectors.chunk(2, dim=-1)
-    return vectors * cos + torch.cat([-second, first], dim=-1) * sin
