@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given, settings
@@ -31,7 +31,8 @@ class Curve:
 
 
 CHANCES = st.lists(st.floats(0.0, 1.0), max_size=4).map(tuple)
-ROWS = st.lists(st.builds(RowChance, CHANCES, st.integers(0, 2)), min_size=1, max_size=3)
+SMALL = st.integers(0, 2)
+ROWS = st.lists(st.builds(RowChance, CHANCES, SMALL, SMALL, SMALL), min_size=1, max_size=3)
 CURVES = st.builds(
     Curve,
     st.floats(0.001, 0.1),
@@ -62,7 +63,7 @@ def test_no_vector_of_lengths_beats_the_rule(
 def test_the_rule_never_promises_less_than_plain_decoding(
     rows: list[RowChance], cost: Curve
 ) -> None:
-    base = Base(len(rows), len(rows))
+    rows, base = [replace(row, num_run=0) for row in rows], Base(len(rows), len(rows))
     decision = assess(rows, best_lengths(rows, base, cost, UNLIMITED), base, cost)
     assert decision.spec_goodput >= decision.plain_goodput * (1.0 - 1e-12)
 
@@ -126,3 +127,14 @@ def test_fixed_lengths_are_the_limits_cut_to_one_length_by_the_budget() -> None:
     assert fixed_lengths([4, 0, 2, 4], 8) == [3, 0, 2, 3]
     assert fixed_lengths([4, 4], 1) == [0, 0]
     assert fixed_lengths([], 5) == []
+
+
+def test_a_step_that_was_run_is_no_reason_against_the_token_that_it_told() -> None:
+    """A forward as dear as two tokens: it pays no more, but what it has told costs nothing."""
+    cost, base = Curve(base_s=0.02, token_s=(0.001,), step_s=0.04), Base(1, 1)
+    assert best_lengths([RowChance([0.6, 0.6], 1)], base, cost, UNLIMITED) == [0]
+    told = RowChance([0.6, 0.6], 1, num_run=1, num_seen=1)
+    assert best_lengths([told], base, cost, UNLIMITED) == [1]
+    decision = assess([told], [1], base, cost)
+    assert decision.expected_s == pytest.approx(0.02 + 2 * 0.001 + 0.04)
+    assert decision.plain_goodput == pytest.approx(1 / 0.021), "without the step"

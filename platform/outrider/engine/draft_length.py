@@ -28,10 +28,16 @@ class RowChance:
 
     acceptance: Sequence[float]  # [limit] P(position accepted | all before it are)
     num_steps: int = 0  # draft forwards per drafted token
+    num_run: int = 0  # draft forwards that were run to make the offer: spent, whatever is drafted
+    num_seen: int = 0  # drafted tokens that need no further one
 
     @property
     def limit(self) -> int:
         return len(self.acceptance)
+
+    def steps(self, length: int) -> int:
+        """Draft forwards that a draft of `length` needs besides those that were run."""
+        return self.num_steps * max(length - self.num_seen, 0)
 
     def gains(self) -> list[float]:
         """Expected tokens that each further draft slot adds: the product of acceptances so far."""
@@ -84,15 +90,15 @@ def best_lengths(
     deepest row sets the seconds, so the scan is repeated for each depth.
     """
     slots = _slots(rows, least_gain)
-    aside_s = _prefill_seconds(len(rows), base, cost)
-    best = _Best(len(rows) / _seconds(cost, base, 0, 0, aside_s), 0, 0)
-    depths = {rank * rows[row].num_steps for _, rank, row in slots} or {0}
+    aside_s, run = _prefill_seconds(len(rows), base, cost), _num_run(rows)
+    best = _Best(len(rows) / _seconds(cost, base, 0, run, aside_s), 0, 0)
+    depths = {rows[row].steps(rank) for _, rank, row in slots}
     for steps in sorted(depths | {0}):
-        usable = [slot for slot in slots if slot[1] * rows[slot[2]].num_steps <= steps][:budget]
-        seconds = cost.predict_range(base.rows, base.tokens, len(usable) + 1, steps)
+        usable = [slot for slot in slots if rows[slot[2]].steps(slot[1]) <= steps][:budget]
+        seconds = cost.predict_range(base.rows, base.tokens, len(usable) + 1, run + steps)
         best = _scan(best, usable, seconds, aside_s, len(rows), steps)
     lengths = [0] * len(rows)
-    chosen = (slot for slot in slots if slot[1] * rows[slot[2]].num_steps <= best.steps)
+    chosen = (slot for slot in slots if rows[slot[2]].steps(slot[1]) <= best.steps)
     for _, (_, rank, row) in zip(range(best.num_slots), chosen, strict=False):
         lengths[row] = rank
     return lengths
@@ -105,7 +111,7 @@ def assess(
     gains = (sum(row.gains()[:length]) for row, length in zip(rows, lengths, strict=True))
     expected_tokens = len(rows) + sum(gains)
     pairs = zip(rows, lengths, strict=True)
-    steps = max((row.num_steps * length for row, length in pairs), default=0)
+    steps = _num_run(rows) + max((row.steps(length) for row, length in pairs), default=0)
     aside_s = _prefill_seconds(len(rows), base, cost)
     served_s = _seconds(cost, base, sum(lengths), steps, aside_s)
     return LengthDecision(
@@ -155,6 +161,11 @@ def _scan(
         if tokens > best.goodput * served_s:
             best = _Best(tokens / served_s, index, steps)
     return best
+
+
+def _num_run(rows: Sequence[RowChance]) -> int:
+    """Draft forwards that are spent already: owed with a draft and without."""
+    return max((row.num_run for row in rows), default=0)
 
 
 def _prefill_seconds(num_rows: int, base: Base, cost: RoundSeconds) -> float:

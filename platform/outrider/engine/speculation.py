@@ -161,7 +161,8 @@ class SpeculationPolicy:
         if limit == 0:
             return _NO_CHANCE
         usable = Offer(offer.name, offer.levels[:limit], offer.num_steps)
-        return RowChance(self.acceptance.expect(row.acceptance, usable), offer.num_steps)
+        acceptance = self.acceptance.expect(row.acceptance, usable)
+        return RowChance(acceptance, offer.num_steps, offer.num_run, offer.num_seen)
 
     def _insist(
         self,

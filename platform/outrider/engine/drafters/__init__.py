@@ -45,7 +45,8 @@ class Offer:
     name: str
     levels: tuple[int, ...]
     num_steps: int = 0  # draft forwards needed per drafted token: 0 for look-ups, 1 for a model
-    num_run: int = 0  # draft forwards that all offers of the round took already: in the first step
+    num_run: int = 0  # draft forwards that all offers of the round took already
+    num_seen: int = 0  # draft positions that those have told: they need no further step
 
 
 NO_OFFER = Offer("none", ())

@@ -113,8 +113,9 @@ class HeadDrafter:
 
     def _offer_one(self, row: DraftRow, limit: int, num_run: int) -> Offer:
         look = self._seen(row)
-        bucket = BLIND if look is None else bucket_of(look.top)
-        return Offer(self.name, levels(bucket, limit), num_steps=1, num_run=num_run)
+        bucket, num_seen = (BLIND, 0) if look is None else (bucket_of(look.top), 1)
+        steps = {"num_steps": 1, "num_run": num_run, "num_seen": num_seen}
+        return Offer(self.name, levels(bucket, limit), **steps)
 
     def _seen(self, row: DraftRow) -> Look | None:
         look = self.memory(row.row_id).look
