@@ -178,7 +178,7 @@ class Distillation:
         return DistillReport(
             fingerprint=weights_digest(self.head_dir, cache_dir=self.cache_dir),
             num_train_rows=len(corpus.train),
-            num_valid_rows=len(corpus.valid),
+            num_valid_rows=min(len(corpus.valid), self.settings.max_valid_rows),
             num_answer_tokens=corpus.num_answer_tokens,
             num_dropped_rows=sum(corpus.dropped.values()),
             vocab_size=len(material.vocabulary.ids),

@@ -84,12 +84,12 @@ def test_what_was_cut_leaves_no_trace():
     assert torch.allclose(again, at_once(states, tokens)[3:], atol=1e-12)
 
 
-@pytest.mark.parametrize("begin", [100, 1020, 5000])
-def test_only_distances_count(begin):
-    """RoPE: all positions moved by as much change nothing, however far that is."""
+@pytest.mark.parametrize(("begin", "atol"), [(100, 1e-4), (1020, 1e-3), (5000, 1e-3)])
+def test_only_distances_count(begin, atol):
+    """RoPE: all positions moved by as much change nothing; 1020 and on: the table has to grow."""
     states, tokens = some(5, 5)
     near, far = (step(states, tokens, FOLDED.new_kv(), at) for at in (0, begin))
-    assert torch.allclose(near, far, atol=1e-3)  # angles are in float32
+    assert torch.allclose(near, far, atol=atol)  # angles are in float32: coarser far out
 
 
 def test_logits_and_fused_features_are_those_of_the_head():
