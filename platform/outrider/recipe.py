@@ -114,7 +114,7 @@ class EngineRecipe:
         files = resolve_head(
             source, shipped=HEADS, cache_dir=self.cache_dir, notice=_LOG.info, store=self.store
         )
-        return OpenedHead.of(files, target, self.model.device)
+        return OpenedHead.of(files, target, self.model)
 
 
 @dataclass(frozen=True)
@@ -165,15 +165,15 @@ class OpenedHead:
     digest: str
 
     @classmethod
-    def of(cls, files: HeadFiles, target: ModelFiles, device: str) -> OpenedHead:
-        """UserError where the head is not this target's, or is damaged."""
+    def of(cls, files: HeadFiles, target: ModelFiles, settings: ModelSettings) -> OpenedHead:
+        """`settings`: the target's. UserError where the head is of another one, or is damaged."""
         from outrider.engine.head import FoldedHead, load_embedding, load_head
-        from outrider.engine.runtimes import resolve_device
+        from outrider.engine.runtimes import product_of, resolve_device
 
-        head = load_head(files.folder, target, device=resolve_device(device))
+        head = load_head(files.folder, target, device=resolve_device(settings.device))
         sizes = {"vocab_size": head.config.vocab_size, "hidden_size": head.config.hidden_size}
         embedding = load_embedding(target.folder, **sizes)
-        return cls(FoldedHead(head, embedding), files.weights_digest)
+        return cls(FoldedHead(head, embedding, product_of(settings)), files.weights_digest)
 
     def drafter(self, vocab_size: int) -> HeadDrafter:
         """`vocab_size`: the width of the target's logits."""

@@ -61,7 +61,7 @@ class ScoredBlock:
         chooser = self._row.chooser
         logits = self._finite(index)
         best = int(self._best[index])
-        if chooser.is_plain_argmax(history) and self._may_follow(index, best):
+        if chooser.is_plain_argmax(history.num_output) and self._may_follow(index, best):
             return best
         return chooser.choose(logits, self._constrained(history, index), self._start + index)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import torch
@@ -14,7 +14,8 @@ from outrider.engine.row import Row
 def make_draft_row(row: Row, vocab_size: int) -> DraftRow:
     """The drafter's lasting view of `row`; `tokens` grows as the row does."""
     forced = nothing_forced if row.matcher is None else row.matcher.forced
-    return DraftRow(row.row_id, row.request, row.tokens, _sampler(row, vocab_size), forced)
+    sampler = _sampler(row, vocab_size)
+    return DraftRow(row.row_id, row.request, row.tokens, sampler, forced, _takes_argmax(row))
 
 
 def permitted(row: Row, proposal: Proposal) -> Proposal:
@@ -27,6 +28,14 @@ def permitted(row: Row, proposal: Proposal) -> Proposal:
         return proposal
     length = row.matcher.num_allowed(proposal.tokens)
     return replace(proposal, tokens=proposal.tokens[:length])
+
+
+def _takes_argmax(row: Row) -> Callable[[int], bool]:
+    def takes(num_drafted: int) -> bool:
+        num_output = row.history.num_output + num_drafted
+        return row.matcher is None and row.chooser.is_plain_argmax(num_output)
+
+    return takes
 
 
 def _sampler(row: Row, vocab_size: int) -> Sampler:

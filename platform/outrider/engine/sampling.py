@@ -52,14 +52,15 @@ class TokenChooser:
     rule: Rule
     stop_ids: tuple[int, ...] = ()
 
-    def is_plain_argmax(self, history: History) -> bool:
-        """True where the token is the argmax of the raw logits, if a constraint allows that."""
+    def is_plain_argmax(self, num_output: int) -> bool:
+        """True where, behind `num_output` tokens, the token is the argmax of the raw logits, if a
+        constraint allows that."""
         params = self.params
         return (
             params.is_greedy
             and not params.has_penalties
             and not params.logit_bias
-            and history.num_output >= params.min_tokens
+            and num_output >= params.min_tokens
         )
 
     @property

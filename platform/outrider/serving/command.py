@@ -49,9 +49,6 @@ class Server:
         `config.interruption.Terminated` (143) for a signal before it is ready and for the second
         one after, when the run was closed as KILLED.
         """
-        if not is_given():
-            check_port(self.job.serving)
-            check_keys(self.job.serving)
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with Stop() as stop, closing(self._start_run()) as run, self._session():
             self._deploy()
@@ -128,6 +125,16 @@ class Server:
 
     def _tell(self, line: str) -> None:
         self.notices.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def check_place(settings: ServingSettings) -> None:
+    """Raise UserError where nobody can listen or no key be read: sooner than the gateway would.
+
+    On another's cluster it is the gateway that knows.
+    """
+    if not is_given():
+        check_port(settings)
+        check_keys(settings)
 
 
 def check_keys(settings: ServingSettings) -> None:

@@ -32,12 +32,14 @@ from outrider.wiring.stores import BEACONS, REPOSITORY, ROLLOUTS, RUNS, tracker,
 def serve(settings: ServeJob, words: Sequence[str] = ()) -> int:
     """Serve until Ctrl-C, or write what a cluster needs to do so."""
     prepare_environment()  # Ray reads it when imported
-    from outrider.serving.command import Server
+    from outrider.serving.command import Server, check_place
     from outrider.serving.placement import check_cores, cpus_per_replica
 
     notices, cache_dir = Console(stderr=True), default_cache_dir(os.environ)
     if not is_given():
         check_cores(settings.serving, num_cores())
+    if settings.action is ServeAction.RUN:
+        check_place(settings.serving)
     settings, registered = as_registered(settings, words)
     settings = placed(settings)
     cpus = cpus_per_replica(settings.serving, num_cores())

@@ -22,6 +22,10 @@ def nothing_forced() -> list[int]:
     return []
 
 
+def never(num_drafted: int) -> bool:
+    return False
+
+
 @dataclass(slots=True)
 class DraftRow:
     """What a drafter sees of one row. It must not keep or change `tokens`."""
@@ -31,6 +35,8 @@ class DraftRow:
     tokens: Sequence[int]  # prompt and committed tokens, in order
     sampler: Sampler
     forced: Callable[[], list[int]] = nothing_forced  # tokens that its constraint leaves no choice
+    # True where, behind so many drafted tokens, the sampler would give the raw argmax, one-hot
+    takes_argmax: Callable[[int], bool] = never
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,13 +184,19 @@ class HeadDrafter:
         return draft
 
     def _draw(self, draft: HeadBlock) -> None:
-        """Let the engine draw from target-wide logits [vocab]."""
+        """The best token, or what the engine draws from target-wide logits [vocab]."""
         assert draft.logits is not None
-        wide = draft.logits.new_full((self._vocab_size,), UNKNOWN)
-        wide[self._head.d2t] = draft.logits
-        token, q = draft.row.sampler(wide, draft.tokens)
+        if draft.row.takes_argmax(len(draft.tokens)):
+            token, q = int(self._head.d2t[draft.logits.argmax()]), None
+        else:
+            token, q = draft.row.sampler(self._wide(draft.logits), draft.tokens)
         draft.tokens.append(token)
         draft.qs.append(q)
+
+    def _wide(self, logits: torch.Tensor) -> torch.Tensor:
+        wide = logits.new_full((self._vocab_size,), UNKNOWN)
+        wide[self._head.d2t] = logits
+        return wide
 
     def _step(self, drafts: Sequence[HeadBlock]) -> None:
         """Read the token just drawn with the layer's own output in the features' place."""

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from outrider.engine.head.angles import Angles, turned
 from outrider.engine.head.kv import HeadKV
 from outrider.engine.head.module import DraftHead
+from outrider.engine.head.product import MakeProduct, exact
 
 RowKV = tuple[HeadKV, int]
 """A row's KV and how many of the flat tokens are its own."""
@@ -24,10 +25,13 @@ RowKV = tuple[HeadKV, int]
 class FoldedHead:
     """One step is `step` (states in, states out), and `logits` where they are wanted.
 
-    `embedding` [V, H]: the target's. All is computed in the type and on the device of `head`.
+    `embedding` [V, H]: the target's. All is computed in the type and on the device of `head`, and
+    its products by what `product` makes of their weights.
     """
 
-    def __init__(self, head: DraftHead, embedding: torch.Tensor) -> None:
+    def __init__(
+        self, head: DraftHead, embedding: torch.Tensor, product: MakeProduct = exact
+    ) -> None:
         layer, attention, mlp = head.layer, head.layer.self_attn, head.layer.mlp
         self.config = config = head.config
         self.d2t = head.d2t
@@ -36,12 +40,12 @@ class FoldedHead:
         norms = torch.cat([layer.input_layernorm.weight, layer.hidden_norm.weight])
         projections = [queries, attention.k_proj.weight, attention.v_proj.weight]
         gates = torch.cat([mlp.gate_proj.weight, mlp.up_proj.weight])
-        self._fused = head.fc.weight.detach()
-        self._projected = (torch.cat(projections) * norms).detach()
-        self._attended = attention.o_proj.weight.detach()
-        self._gated = (gates * layer.post_attention_layernorm.weight).detach()
-        self._widened = mlp.down_proj.weight.detach()
-        self._said = (head.lm_head.weight * head.norm.weight).detach()
+        self._fused = product(head.fc.weight)
+        self._projected = product(torch.cat(projections) * norms)
+        self._attended = product(attention.o_proj.weight)
+        self._gated = product(gates * layer.post_attention_layernorm.weight)
+        self._widened = product(mlp.down_proj.weight)
+        self._said = product(head.lm_head.weight * head.norm.weight)
         self._embedding = self._normed(embedding.to(self.device, self.dtype))
         self._angles = Angles(config.head_dim, config.rope_theta, self.dtype, self.device)
 
@@ -52,7 +56,7 @@ class FoldedHead:
 
     def fuse(self, features: torch.Tensor) -> torch.Tensor:
         """The target's features [..., F] as states [..., H]."""
-        return F.linear(features.to(device=self.device, dtype=self.dtype), self._fused)
+        return self._fused(features.to(device=self.device, dtype=self.dtype))
 
     def step(
         self,
@@ -74,13 +78,13 @@ class FoldedHead:
             attended.append(_attend(queries[own], kv))
             begin += count
         whole = attended[0] if len(attended) == 1 else torch.cat(attended)
-        states = torch.addmm(states, whole.flatten(-2), self._attended.T)
-        gate, up = F.linear(self._normed(states), self._gated).chunk(2, dim=-1)
-        return torch.addmm(states, F.silu(gate) * up, self._widened.T)
+        states = states + self._attended(whole.flatten(-2))
+        gate, up = self._gated(self._normed(states)).chunk(2, dim=-1)
+        return states + self._widened(F.silu(gate) * up)
 
     def logits(self, states: torch.Tensor) -> torch.Tensor:
         """[n, H] to scores of the trimmed vocabulary [n, V_d]."""
-        return F.linear(self._normed(states), self._said)
+        return self._said(self._normed(states))
 
     def _project(
         self, states: torch.Tensor, tokens: Sequence[int], positions: Sequence[int]
@@ -89,7 +93,7 @@ class FoldedHead:
         config = self.config
         embeddings = self._embedding[torch.tensor(tokens, device=self.device)]
         inputs = torch.cat([embeddings, self._normed(states)], dim=-1)
-        heads = F.linear(inputs, self._projected).view(len(tokens), -1, config.head_dim)
+        heads = self._projected(inputs).view(len(tokens), -1, config.head_dim)
         num_turned = config.num_heads + config.num_kv_heads
         moved = turned(heads[:, :num_turned], *self._angles.at(positions))
         queries, keys = moved[:, : config.num_heads], moved[:, config.num_heads :]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 
 from outrider.config.schema import Dtype, ModelSettings, RuntimeKind
 from outrider.core import UserError
+from outrider.engine.head.product import MakeProduct, exact
 from outrider.engine.language_model import FeatureModel
 from outrider.engine.runtimes.layer_tap import check_layers
 from outrider.engine.runtimes.loading import (
@@ -21,7 +23,7 @@ from outrider.engine.runtimes.loading import (
 )
 from outrider.engine.runtimes.refusal import refusal, refuse_inexact, refuse_unconvertible
 
-__all__ = ["open_model"]
+__all__ = ["open_model", "product_of", "resolve_device"]
 
 # Of the largest logit. What a lost mask or a wrong position does is far larger.
 _TOLERANCES = {Dtype.FLOAT64: 1e-6, Dtype.FLOAT32: 1e-3, Dtype.BFLOAT16: 0.1}
@@ -50,7 +52,7 @@ def open_model(
     refuse_inexact(config, length)
     check_layers(feature_layers, config.num_hidden_layers)
     device = resolve_device(settings.device)
-    num_threads = settings.num_threads or len(os.sched_getaffinity(0))
+    num_threads = _num_threads(settings)
     torch.set_num_threads(num_threads)  # Ray sets OMP_NUM_THREADS to the actor's CPUs, often 1
     common = {
         "num_blocks": settings.kv_blocks,
@@ -73,6 +75,15 @@ def open_model(
     return _open_torch(folder, settings.dtype, device, common)
 
 
+def product_of(settings: ModelSettings) -> MakeProduct:
+    """How a draft head is computed beside the model that `settings` open."""
+    if not _prefers_openvino(settings, resolve_device(settings.device)):
+        return exact
+    from outrider.engine.runtimes.packed_product import PackedProduct
+
+    return partial(PackedProduct, num_threads=_num_threads(settings))
+
+
 def resolve_device(name: str) -> torch.device:
     """Return the device that `model.device` names. UserError where this machine has none such."""
     if name == "auto":
@@ -88,6 +99,10 @@ def resolve_device(name: str) -> torch.device:
             f"model.device {name}: this machine has {torch.cuda.device_count()} of them"
         )
     return device
+
+
+def _num_threads(settings: ModelSettings) -> int:
+    return settings.num_threads or len(os.sched_getaffinity(0))
 
 
 def _prefers_openvino(settings: ModelSettings, device: torch.device) -> bool:

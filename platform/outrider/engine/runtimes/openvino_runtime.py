@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from outrider.engine.language_model import ModelShape, RowSlice
 from outrider.engine.runtimes.huge_pages import new_memory_in_huge_pages
 from outrider.engine.runtimes.layer_tap import features_named
 from outrider.engine.runtimes.openvino_conversion import FEATURES, page_attention
+from outrider.engine.runtimes.openvino_core import compiled, core
 from outrider.engine.runtimes.openvino_inputs import RoundInputs
 from outrider.engine.runtimes.round_size import SMALL, round_size
 from outrider.engine.runtimes.rows import check_rows
@@ -59,18 +59,18 @@ class OpenVinoModel:
         `feature_layers`: those that the file was made with.
         """
         check_settings(dtype, block_size)
-        compiled = [_compile(model_file, dtype, num_threads) for _ in range(1 + twin)]
+        graphs = [_compile(model_file, dtype, num_threads) for _ in range(1 + twin)]
         self._shape = ModelShape(
-            vocab_size=_vocab_size(compiled[0]),
+            vocab_size=_vocab_size(graphs[0]),
             context_length=context_length,
             num_blocks=num_blocks,
             block_size=block_size,
         )
-        kv_cache = _allocate_cache(compiled[0], num_blocks + 1)
-        self._small, *rest = [_Graph(each, self._shape, kv_cache) for each in compiled]
+        kv_cache = _allocate_cache(graphs[0], num_blocks + 1)
+        self._small, *rest = [_Graph(each, self._shape, kv_cache) for each in graphs]
         self._large = rest[0] if rest else self._small
         self._feature_layers = feature_layers
-        self._feature_size = _feature_size(compiled[0])
+        self._feature_size = _feature_size(graphs[0])
         self._features = torch.empty(0, self._feature_size)
         self._identity = {
             "runtime": f"openvino {ov.__version__}",
@@ -129,8 +129,8 @@ class OpenVinoModel:
 class _Graph:
     """A compiled graph with its packed weights; it runs best when rounds are of one size."""
 
-    def __init__(self, compiled: Any, shape: ModelShape, cache: dict[str, ov.Tensor]) -> None:
-        self._request = compiled.create_infer_request()
+    def __init__(self, graph: Any, shape: ModelShape, cache: dict[str, ov.Tensor]) -> None:
+        self._request = graph.create_infer_request()
         self._inputs = RoundInputs(self._request, shape)
         self.last_size = 0
         for name, tensor in cache.items():
@@ -151,42 +151,22 @@ class _Graph:
         return torch.from_numpy(self._request.get_tensor(FEATURES).data)
 
 
-@cache
-def _core() -> Any:
-    """One for the life of the process.
-
-    The CPU plugin gives the thread that loads it a signal stack, and frees it with the last Core,
-    from whatever thread: the next signal would then crash the process.
-    """
-    return ov.Core()
-
-
 def _compile(model_file: Path, dtype: Dtype, num_threads: int) -> Any:
-    core = _core()
     try:
-        model = core.read_model(model_file)
+        model = core().read_model(model_file)
     except RuntimeError as error:
         raise Fault(f"converted model {model_file} can't be read; delete its folder") from error
     page_attention(model)
-    return core.compile_model(
-        model,
-        "CPU",
-        {
-            "INFERENCE_PRECISION_HINT": _TYPES[dtype],
-            "KV_CACHE_PRECISION": _TYPES[dtype],
-            "INFERENCE_NUM_THREADS": num_threads,
-            "PERFORMANCE_HINT": "LATENCY",
-            "NUM_STREAMS": "1",
-            # Processes that pin would meet on the same cores while others idle
-            "ENABLE_CPU_PINNING": False,
-        },
+    precision = _TYPES[dtype]
+    return compiled(
+        model, num_threads, INFERENCE_PRECISION_HINT=precision, KV_CACHE_PRECISION=precision
     )
 
 
-def _allocate_cache(compiled: Any, num_blocks: int) -> dict[str, ov.Tensor]:
+def _allocate_cache(graph: Any, num_blocks: int) -> dict[str, ov.Tensor]:
     """The KV cache by input name; every graph of the model reads and writes the same."""
     cache = {}
-    for port in compiled.inputs:
+    for port in graph.inputs:
         name = port.get_any_name()
         if "_cache." in name:
             _, heads, block_size, size = (
@@ -199,12 +179,12 @@ def _allocate_cache(compiled: Any, num_blocks: int) -> dict[str, ov.Tensor]:
     return cache
 
 
-def _feature_size(compiled: Any) -> int:
-    for port in compiled.outputs:
+def _feature_size(graph: Any) -> int:
+    for port in graph.outputs:
         if FEATURES in port.get_names():
             return int(port.partial_shape[1].get_length())
     return 0
 
 
-def _vocab_size(compiled: Any) -> int:
-    return int(compiled.outputs[0].partial_shape[1].get_length())
+def _vocab_size(graph: Any) -> int:
+    return int(graph.outputs[0].partial_shape[1].get_length())
