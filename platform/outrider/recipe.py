@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from outrider.bulk.trace import RoundTrace
     from outrider.engine.drafters import SafeDrafter
     from outrider.engine.drafters.head import HeadDrafter
-    from outrider.engine.head import FoldedHead
+    from outrider.engine.head import CompiledHead
     from outrider.engine.language_model import LanguageModel
     from outrider.engine.runner import Runner
     from outrider.engine.speculation import SpeculationPolicy
@@ -161,19 +161,19 @@ class EngineParts:
 class OpenedHead:
     """A draft head, ready to draft."""
 
-    head: FoldedHead
+    head: CompiledHead
     digest: str
 
     @classmethod
     def of(cls, files: HeadFiles, target: ModelFiles, settings: ModelSettings) -> OpenedHead:
         """`settings`: the target's. UserError where the head is of another one, or is damaged."""
-        from outrider.engine.head import FoldedHead, load_embedding, load_head
-        from outrider.engine.runtimes import product_of, resolve_device
+        from outrider.engine.head import CompiledHead, load_embedding, load_head
+        from outrider.engine.runtimes import head_compiler, resolve_device
 
         head = load_head(files.folder, target, device=resolve_device(settings.device))
         sizes = {"vocab_size": head.config.vocab_size, "hidden_size": head.config.hidden_size}
         embedding = load_embedding(target.folder, **sizes)
-        return cls(FoldedHead(head, embedding, product_of(settings)), files.weights_digest)
+        return cls(CompiledHead(head, embedding, head_compiler(settings)), files.weights_digest)
 
     def drafter(self, vocab_size: int) -> HeadDrafter:
         """`vocab_size`: the width of the target's logits."""

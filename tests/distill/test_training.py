@@ -20,7 +20,7 @@ from outrider.distill.moment import Moment
 from outrider.distill.objective import loss_of, rate_at, weights_of
 from outrider.distill.training import Part, Trainer
 from outrider.distill.unrolled import shifted, unrolled
-from outrider.engine.head import DraftHead, FoldedHead
+from outrider.engine.head import CompiledHead, DraftHead
 from outrider.testing import ScriptedFeatureModel
 from outrider.testing.toy_head import toy_head
 
@@ -184,14 +184,14 @@ def test_every_draft_is_unrolled_as_the_drafter_steps(
     answered = list(unrolled(made, told[None], embeddings[None], 4, begin=3))
     for step, (whole, part) in enumerate(zip(steps, answered, strict=True)):
         assert torch.allclose(whole[:, 3 + step :], part[:, step:], atol=1e-12)
-    folded = FoldedHead(made, embedding)
+    drafting = CompiledHead(made, embedding)
     for begin in range(len(told) - 4):
-        kv, read = folded.new_kv(), folded.fuse(told[: begin + 1])
-        states = folded.step(read, ids[: begin + 1], range(begin + 1), [(kv, begin + 1)])[-1:]
+        kv, end = drafting.new_kv(), begin + 1
+        states = drafting.read(told[:end], ids[:end], range(end), [(kv, end)]).states
         assert torch.allclose(steps[0][0, begin], states[0], atol=1e-12)
         for step in range(1, 4):
             at = begin + step
-            states = folded.step(states, ids[at : at + 1], [at], [(kv, 1)])
+            states = drafting.step(states, ids[at : at + 1], [at], [(kv, 1)]).states
             assert torch.allclose(steps[step][0, at], states[0], atol=1e-12)
 
 

@@ -34,7 +34,7 @@ from outrider.engine.drafters.guarded import GuardedDrafter
 from outrider.engine.drafters.head import PATIENCE, HeadDrafter
 from outrider.engine.drafters.head_block import NUM_BUCKETS
 from outrider.engine.engine import Engine
-from outrider.engine.head import FoldedHead
+from outrider.engine.head import CompiledHead
 from outrider.engine.language_model import RowSlice
 from outrider.engine.row import Row
 from outrider.engine.runtimes.torch_runtime import TorchModel
@@ -75,7 +75,7 @@ SCRATCH = list(range(128 // BLOCK))
 
 
 def head_drafter(**more: Any) -> HeadDrafter:
-    return HeadDrafter(FoldedHead(HEAD, EMBEDDING), vocab_size=VOCAB, **more)
+    return HeadDrafter(CompiledHead(HEAD, EMBEDDING), vocab_size=VOCAB, **more)
 
 
 def first_of(logits: torch.Tensor, drafted: object) -> tuple[int, None]:
@@ -134,8 +134,7 @@ class Watched:
         fresh = again.memory(0)
         length = memory.num_confirmed
         assert fresh.num_confirmed == length
-        for ours, theirs in ((memory.kv.keys, fresh.kv.keys), (memory.kv.values, fresh.kv.values)):
-            assert torch.allclose(ours[:, :length], theirs, atol=1e-4)
+        assert torch.allclose(memory.kv.entries[:length], fresh.kv.entries, atol=1e-4)
         self.num_checked += 1
         self.num_holes += hole > 0
 

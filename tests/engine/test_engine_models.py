@@ -33,7 +33,7 @@ from outrider.engine.drafters.factory import open_drafter
 from outrider.engine.drafters.head import HeadDrafter
 from outrider.engine.drafters.model import ModelDrafter
 from outrider.engine.engine import Engine
-from outrider.engine.head import FoldedHead
+from outrider.engine.head import CompiledHead
 from outrider.engine.round_record import RoundRecord
 from outrider.engine.runtimes.torch_runtime import TorchModel
 from outrider.engine.speculation import SpeculationPolicy
@@ -85,7 +85,7 @@ def head_drafter(seed: int = 0) -> HeadDrafter:
     """A random head of the targets here; its words are two thirds of theirs."""
     head = toy_head(vocab_size=VOCAB, hidden_size=32, seed=seed, scale=0.3)
     embedding = torch.randn(VOCAB, 32, generator=torch.Generator().manual_seed(seed)).double()
-    return HeadDrafter(FoldedHead(head, embedding), vocab_size=VOCAB)
+    return HeadDrafter(CompiledHead(head, embedding), vocab_size=VOCAB)
 
 
 @pytest.fixture(scope="module")

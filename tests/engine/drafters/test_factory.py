@@ -8,7 +8,7 @@ from outrider.core import Request, UserError
 from outrider.engine.drafters import NO_OFFER, DraftRow, FeatureReader, Read
 from outrider.engine.drafters.factory import open_drafter
 from outrider.engine.drafters.head import HeadDrafter
-from outrider.engine.head import FoldedHead
+from outrider.engine.head import CompiledHead
 from outrider.testing import ManualClock, ScriptedModel, toy_head
 
 VOCAB = 6
@@ -57,7 +57,7 @@ def test_each_kind_drafts_as_its_name_says(kind, repeated, fresh):
 
 def head_drafter():
     head = toy_head(vocab_size=VOCAB, hidden_size=8, scale=0.1)
-    return HeadDrafter(FoldedHead(head, torch.zeros(VOCAB, 8)), vocab_size=VOCAB)
+    return HeadDrafter(CompiledHead(head, torch.zeros(VOCAB, 8)), vocab_size=VOCAB)
 
 
 def tell(drafter, rows):

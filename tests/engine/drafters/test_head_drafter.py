@@ -18,7 +18,7 @@ from outrider.core import Request
 from outrider.engine.drafters import NO_OFFER, Drafted, DraftRow, Proposal, Read
 from outrider.engine.drafters.head import PATIENCE, HeadDrafter
 from outrider.engine.drafters.head_block import BLIND, NUM_BUCKETS, bucket_of
-from outrider.engine.head import FoldedHead
+from outrider.engine.head import CompiledHead
 from outrider.testing import toy_head
 
 torch.set_num_threads(1)  # what is as small as this only waits for others
@@ -42,7 +42,7 @@ def argmax(logits: torch.Tensor, drafted: Sequence[int]) -> tuple[int, None]:
 
 
 def open_drafter(**more: Any) -> HeadDrafter:
-    return HeadDrafter(FoldedHead(HEAD, EMBEDDING), vocab_size=VOCAB, **more)
+    return HeadDrafter(CompiledHead(HEAD, EMBEDDING), vocab_size=VOCAB, **more)
 
 
 @dataclass
@@ -126,19 +126,34 @@ PROMPT = [1, 2, 3, 4, 5]
 def test_a_draft_is_what_the_head_says_step_by_step() -> None:
     """The paper's recurrence, written out: features first, then the layer's own outputs."""
     told = Told(open_drafter(), list(PROMPT)).prefill()
-    head = FoldedHead(HEAD, EMBEDDING)
-    kv, states = head.new_kv(), head.fuse(features(PROMPT, 0))
-    states = head.step(states, told.tokens[1:], range(5), [(kv, 5)])[-1:]
+    head = CompiledHead(HEAD, EMBEDDING)
+    kv = head.new_kv()
+    said = head.read(features(PROMPT, 0), told.tokens[1:], range(5), [(kv, 5)])
     wanted: list[int] = []
     scores = []
     for position in range(5, 9):
-        scores.append(head.logits(states)[0])
+        scores.append(said.logits[0])
         wanted.append(SAID[int(scores[-1].argmax())])
-        states = head.step(states, wanted[-1:], [position], [(kv, 1)])
+        said = head.step(said.states, wanted[-1:], [position], [(kv, 1)])
     proposal = told.propose(4)
     assert proposal.tokens == wanted
     assert torch.allclose(told.scores(4)[:, SAID], torch.stack(scores))
     assert (proposal.q, proposal.failure, proposal.num_caught_up) == (None, None, 0)
+
+
+@pytest.mark.parametrize("num_argmax", [0, 1, 3])
+def test_where_the_best_is_wanted_nothing_is_drawn(num_argmax: int) -> None:
+    told = Told(open_drafter(), list(PROMPT)).prefill()
+    row, drawn = told.row, []
+
+    def sampler(logits: torch.Tensor, drafted: Sequence[int]) -> tuple[int, None]:
+        drawn.append(len(drafted))
+        return argmax(logits, drafted)
+
+    row.sampler, row.takes_argmax = sampler, lambda num_drafted: num_drafted < num_argmax
+    told.drafter.offer([row], [3])
+    assert told.drafter.propose([row], [3]).proposals[0].tokens == told.propose(3).tokens
+    assert drawn == list(range(num_argmax, 3))
 
 
 @pytest.mark.parametrize("num_accepted", [0, 1, 2, 3])
@@ -399,7 +414,7 @@ def test_a_constraint_that_allows_no_word_of_the_head_can_still_be_drawn_from() 
 def test_a_hopeless_position_is_not_drawn_whatever_token_would_be() -> None:
     """Law 4: the block ends by q, before the draw; what was drawn before stands."""
     flat = toy_head(vocab_size=2000, hidden_size=HIDDEN, scale=0.01)
-    drafter = HeadDrafter(FoldedHead(flat, torch.zeros(2000, HIDDEN)), vocab_size=2000)
+    drafter = HeadDrafter(CompiledHead(flat, torch.zeros(2000, HIDDEN)), vocab_size=2000)
     told = Told(drafter, list(PROMPT)).prefill()
     assert len(told.propose(5).tokens) == 1
 
@@ -407,7 +422,7 @@ def test_a_hopeless_position_is_not_drawn_whatever_token_would_be() -> None:
 def test_broken_logits_end_the_block_of_their_row_only() -> None:
     bad, broken = fresh([*PROMPT, 7], 1)[0], EMBEDDING.clone()
     broken[bad] = math.nan
-    drafter = HeadDrafter(FoldedHead(HEAD, broken), vocab_size=VOCAB)
+    drafter = HeadDrafter(CompiledHead(HEAD, broken), vocab_size=VOCAB)
     one = Told(drafter, list(PROMPT)).prefill(first=7)
     others = (Told(drafter, [*PROMPT, i], i).prefill() for i in range(1, VOCAB))
     two = next(told for told in others if bad not in fresh(told.tokens, 4)[:3])
@@ -456,4 +471,4 @@ def test_a_forward_that_fails_leaves_the_state_right_for_the_next_round() -> Non
 
 def test_a_head_for_more_tokens_than_the_target_has_is_refused() -> None:
     with pytest.raises(ValueError, match="a head for 12 tokens, the target 11"):
-        HeadDrafter(FoldedHead(HEAD, EMBEDDING), vocab_size=11)
+        HeadDrafter(CompiledHead(HEAD, EMBEDDING), vocab_size=11)

@@ -15,7 +15,7 @@ from outrider.engine.drafters import NO_OFFER, Drafted, DraftRow, Offer, Proposa
 from outrider.engine.drafters.block_q import stacked_q
 from outrider.engine.drafters.head_block import BLIND, HeadBlock, bucket_of, levels
 from outrider.engine.drafters.head_memory import Chunk, HeadMemory, Look
-from outrider.engine.head import FoldedHead
+from outrider.engine.head import CompiledHead, HeadKV, Told
 
 MOST_UNREAD = 1024  # tokens whose features wait for a row's next draft; older ones are lost
 PATIENCE = 16  # offers without a draft, after which only one in so many is made with a look
@@ -38,7 +38,7 @@ class HeadDrafter:
 
     def __init__(
         self,
-        head: FoldedHead,
+        head: CompiledHead,
         *,
         vocab_size: int,
         most_unread: int = MOST_UNREAD,
@@ -137,25 +137,22 @@ class HeadDrafter:
             while memory.num_unread > CHUNK_TOKENS:
                 self._read([row])
                 num_forwards += 1
-        states, ends = self._read(behind)
-        self._keep_looks(behind, states[ends])
+        self._keep_looks(behind, self._read(behind))
         return num_forwards
 
-    def _read(self, rows: Sequence[DraftRow]) -> tuple[torch.Tensor, list[int]]:
-        """Read up to `CHUNK_TOKENS` of each row; states [n, H], and where each row's last is."""
+    def _read(self, rows: Sequence[DraftRow]) -> Told:
+        """Read up to `CHUNK_TOKENS` of each row."""
         parts = [(row, part) for row in rows for part in self._next_parts(row)]
         features = torch.cat([part.features for _, part in parts])
         tokens = [
             token for row, part in parts for token in row.tokens[part.position + 1 : part.end + 1]
         ]
         positions = [i for _, part in parts for i in range(part.position, part.end)]
-        states = self._head.fuse(features)
         counts = [sum(len(part.tokens) for owner, part in parts if owner is row) for row in rows]
-        states = self._forward(states, tokens, positions, rows, counts)
+        told = self._head.read(features, tokens, positions, self._kvs(rows, counts))
         for row, part in parts:
             self.memory(row.row_id).mark_read(part)
-        ends = torch.tensor(counts).cumsum(0) - 1
-        return states, ends.tolist()
+        return told
 
     def _next_parts(self, row: DraftRow) -> list[Chunk]:
         parts, room = [], CHUNK_TOKENS
@@ -167,10 +164,9 @@ class HeadDrafter:
                 break
         return parts
 
-    def _keep_looks(self, rows: Sequence[DraftRow], states: torch.Tensor) -> None:
-        logits = self._head.logits(states)  # [rows, V_d]
-        for row, line, state, top in zip(rows, logits, states, _tops(logits), strict=True):
-            self.memory(row.row_id).look = Look(len(row.tokens), line, state, top)
+    def _keep_looks(self, rows: Sequence[DraftRow], told: Told) -> None:
+        for row, state, logits, top in zip(rows, *told, strict=True):
+            self.memory(row.row_id).look = Look(len(row.tokens), logits, state, top)
 
     def _begin(self, row: DraftRow, length: int) -> HeadBlock:
         memory, look = self.memory(row.row_id), self._seen(row)
@@ -203,22 +199,15 @@ class HeadDrafter:
         states = torch.stack([draft.state for draft in drafts if draft.state is not None])
         tokens = [draft.tokens[-1] for draft in drafts]
         positions = [len(draft.row.tokens) - 2 + len(draft.tokens) for draft in drafts]
-        rows = [draft.row for draft in drafts]
-        states = self._forward(states, tokens, positions, rows, [1] * len(drafts))
-        logits = self._head.logits(states)
-        for draft, line, state, top in zip(drafts, logits, states, _tops(logits), strict=True):
-            draft.see(line, state, top)
+        rows = self._kvs([draft.row for draft in drafts], [1] * len(drafts))
+        told = self._head.step(states, tokens, positions, rows)
+        for draft, state, logits, top in zip(drafts, *told, strict=True):
+            draft.see(logits, state, top)
 
-    def _forward(
-        self,
-        states: torch.Tensor,
-        tokens: Sequence[int],
-        positions: Sequence[int],
-        rows: Sequence[DraftRow],
-        counts: Sequence[int],
-    ) -> torch.Tensor:
-        kvs = [self.memory(row.row_id).kv for row in rows]
-        return self._head.step(states, tokens, positions, list(zip(kvs, counts, strict=True)))
+    def _kvs(self, rows: Sequence[DraftRow], counts: Sequence[int]) -> list[tuple[HeadKV, int]]:
+        return [
+            (self.memory(row.row_id).kv, count) for row, count in zip(rows, counts, strict=True)
+        ]
 
     def _proposal(self, draft: HeadBlock) -> Proposal:
         num_late, draft.memory.num_late = draft.memory.num_late, 0
@@ -229,9 +218,3 @@ class HeadDrafter:
 def _is_watched(memory: HeadMemory) -> bool:
     rounds = memory.num_vain
     return rounds < PATIENCE or rounds % PATIENCE == PATIENCE - 1
-
-
-def _tops(logits: torch.Tensor) -> list[float]:
-    """Largest probability of each line of [n, V_d]; NaN where a score is NaN or infinite."""
-    tops: list[float] = logits.float().softmax(dim=-1).amax(dim=-1).tolist()
-    return tops

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
-
-_FIRST = 1024  # positions
 
 
 def angles(
@@ -23,25 +19,3 @@ def turned(vectors: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch
     """[n, heads, head_dim] by what `angles` gave."""
     first, second = vectors.chunk(2, dim=-1)
     return vectors * cos + torch.cat([second, first], dim=-1) * sin
-
-
-class Angles:
-    """Those of every position up to the farthest that was asked for."""
-
-    def __init__(
-        self, head_dim: int, theta: float, dtype: torch.dtype, device: torch.device
-    ) -> None:
-        self._head_dim, self._theta = head_dim, theta
-        self._dtype, self._device = dtype, device
-        self._cos, self._sin = self._table(_FIRST)
-
-    def at(self, positions: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
-        """As `angles`."""
-        if max(positions) >= len(self._cos):
-            self._cos, self._sin = self._table(2 * max(positions))
-        where = torch.tensor(positions, device=self._device)
-        return self._cos[where], self._sin[where]
-
-    def _table(self, num: int) -> tuple[torch.Tensor, torch.Tensor]:
-        positions = torch.arange(num, device=self._device)
-        return angles(positions, self._head_dim, self._theta, self._dtype)

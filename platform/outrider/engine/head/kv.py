@@ -17,26 +17,20 @@ class HeadKV:
     def __init__(
         self, num_heads: int, head_dim: int, dtype: torch.dtype, device: torch.device
     ) -> None:
-        shape = (2, num_heads, 0, head_dim)
-        self._memory = torch.empty(shape, dtype=dtype, device=device)  # keys, values
+        shape = (0, 2 * num_heads, head_dim)
+        self._memory = torch.empty(shape, dtype=dtype, device=device)
         self.length = 0
 
     @property
-    def keys(self) -> torch.Tensor:
-        """[heads, length, head_dim]"""
-        return self._memory[0, :, : self.length]
+    def entries(self) -> torch.Tensor:
+        """[length, 2 * heads, head_dim]: of each token the keys, then the values."""
+        return self._memory[: self.length]
 
-    @property
-    def values(self) -> torch.Tensor:
-        """[heads, length, head_dim]"""
-        return self._memory[1, :, : self.length]
-
-    def append(self, keys: torch.Tensor, values: torch.Tensor) -> None:
-        """Both [n, heads, head_dim]."""
-        end = self.length + keys.shape[0]
+    def append(self, entries: torch.Tensor) -> None:
+        """[n, 2 * heads, head_dim]"""
+        end = self.length + len(entries)
         self._reserve(end)
-        self._memory[0, :, self.length : end] = keys.transpose(0, 1)
-        self._memory[1, :, self.length : end] = values.transpose(0, 1)
+        self._memory[self.length : end] = entries
         self.length = end
 
     def cut(self, length: int) -> None:
@@ -44,10 +38,10 @@ class HeadKV:
         self.length = min(self.length, length)
 
     def _reserve(self, length: int) -> None:
-        _, heads, capacity, head_dim = self._memory.shape
+        capacity, *sizes = self._memory.shape
         if length <= capacity:
             return
         capacity = max(length, 2 * capacity, _FIRST_CAPACITY)
-        grown = self._memory.new_empty((2, heads, capacity, head_dim))
-        grown[:, :, : self.length] = self._memory[:, :, : self.length]
+        grown = self._memory.new_empty((capacity, *sizes))
+        grown[: self.length] = self.entries
         self._memory = grown

@@ -75,7 +75,7 @@ class HeadLayer(nn.Module):
 
 
 class DraftHead(nn.Module):
-    """What is learnt and kept; `FoldedHead` drafts with it."""
+    """What is learnt and kept; `CompiledHead` drafts with it."""
 
     d2t: torch.Tensor  # [V_d] int64: the target's ids of what the head can say
 

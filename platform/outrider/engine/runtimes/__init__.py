@@ -12,7 +12,7 @@ import torch
 
 from outrider.config.schema import Dtype, ModelSettings, RuntimeKind
 from outrider.core import UserError
-from outrider.engine.head.product import MakeProduct, exact
+from outrider.engine.head.stages import Compile, as_it_is
 from outrider.engine.language_model import FeatureModel
 from outrider.engine.runtimes.layer_tap import check_layers
 from outrider.engine.runtimes.loading import (
@@ -23,7 +23,7 @@ from outrider.engine.runtimes.loading import (
 )
 from outrider.engine.runtimes.refusal import refusal, refuse_inexact, refuse_unconvertible
 
-__all__ = ["open_model", "product_of", "resolve_device"]
+__all__ = ["head_compiler", "open_model", "resolve_device"]
 
 # Of the largest logit. What a lost mask or a wrong position does is far larger.
 _TOLERANCES = {Dtype.FLOAT64: 1e-6, Dtype.FLOAT32: 1e-3, Dtype.BFLOAT16: 0.1}
@@ -75,13 +75,13 @@ def open_model(
     return _open_torch(folder, settings.dtype, device, common)
 
 
-def product_of(settings: ModelSettings) -> MakeProduct:
-    """How a draft head is computed beside the model that `settings` open."""
+def head_compiler(settings: ModelSettings) -> Compile:
+    """How a draft head's stages are computed beside the model that `settings` open."""
     if not _prefers_openvino(settings, resolve_device(settings.device)):
-        return exact
-    from outrider.engine.runtimes.packed_product import PackedProduct
+        return as_it_is
+    from outrider.engine.runtimes.packed_stage import PackedStage
 
-    return partial(PackedProduct, num_threads=_num_threads(settings))
+    return partial(PackedStage, num_threads=_num_threads(settings))
 
 
 def resolve_device(name: str) -> torch.device:

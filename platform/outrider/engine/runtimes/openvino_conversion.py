@@ -55,14 +55,20 @@ def convert(module: Any, context_length: int, feature_layers: Sequence[int] = ()
     """
     refuse_inexact(own_config(module), context_length)
     layers = attention_layers(module, context_length)
-    with _quiet(), attention_as(module, f"outrider-export-{id(module):x}", _attend):
-        model = ov.convert_model(_Exported(module, feature_layers), example_input=_example(layers))
+    with attention_as(module, f"outrider-export-{id(module):x}", _attend):
+        model = traced(_Exported(module, feature_layers), _example(layers))
     _name(model, layers)
     _gather_states_by_beam(model, layers)
     apply_make_stateful_transformation(model, dict(_state_names(len(layers))))
     _start_states_empty(model)
     model.validate_nodes_and_infer_types()
     return model
+
+
+def traced(module: nn.Module, example: tuple[torch.Tensor, ...]) -> ov.Model:
+    """`module` as it runs on these inputs, of any sizes."""
+    with _quiet():
+        return ov.convert_model(module, example_input=example)
 
 
 def page_attention(model: ov.Model) -> None:
