@@ -28,7 +28,7 @@ class RowChance:
 
     acceptance: Sequence[float]  # [limit] P(position accepted | all before it are)
     num_steps: int = 0  # draft forwards per drafted token
-    num_run: int = 0  # draft forwards that were run to make the offer: spent, whatever is drafted
+    num_run: int = 0  # what offers took, in draft forwards: spent, whatever is drafted
     num_seen: int = 0  # drafted tokens that need no further one
 
     @property

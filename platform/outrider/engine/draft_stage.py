@@ -70,7 +70,7 @@ class DraftStage:
         limits = [self._limit(turn.row) for turn in decoding]
         if not any(limits):
             return
-        rows = [self._rows[turn.row.row_id] for turn in decoding]
+        rows = [self._shown(turn.row) for turn in decoding]
         for turn, offer in zip(decoding, self._drafter.offer(rows, limits), strict=True):
             turn.offer = offer
             round_.num_draft_steps = max(round_.num_draft_steps, offer.num_run)
@@ -78,6 +78,11 @@ class DraftStage:
         chosen = [turn for turn, length in zip(decoding, lengths, strict=True) if length > 0]
         if chosen:
             self._propose(round_, chosen, [length for length in lengths if length > 0])
+
+    def _shown(self, row: Row) -> DraftRow:
+        shown = self._rows[row.row_id]
+        shown.may_look = self._policy.may_look(row.speculation)
+        return shown
 
     def _limit(self, row: Row) -> int:
         allowed = row.request.speculation

@@ -56,6 +56,6 @@ class RoundCost(NamedTuple):
 
     rows: int  # decoding and prefilling
     tokens: int  # scored: prefill, one per decoding row, and drafts
-    draft_steps: int  # draft forwards run
+    draft_steps: int  # draft forwards run, or what cost as much
     seconds: float  # of the whole served round
     was_unprepared: bool = False  # the model had to prepare for this size first

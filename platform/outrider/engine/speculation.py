@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from outrider.config.schema import BreakerSettings, DraftLengthSettings, LengthPolicy
@@ -22,6 +23,7 @@ from outrider.engine.draft_sums import NOTHING_DRAFTED, DraftSums
 from outrider.engine.drafters import Offer
 from outrider.engine.exploration import Exploration
 from outrider.engine.language_model import ExactSizes, RoundSizes
+from outrider.engine.looking import Looking
 from outrider.engine.pace import Pace
 from outrider.engine.row_outcome import Candidate, RoundCost, RowOutcome, RowState
 from outrider.engine.sized_cost import SizedCost
@@ -58,6 +60,7 @@ class SpeculationPolicy:
         self._length = length
         self._breaker_settings = breaker
         self._exploration = Exploration()
+        self._looking = Looking()
         self._sizes = sizes or ExactSizes()
 
     @property
@@ -68,6 +71,13 @@ class SpeculationPolicy:
     def row(self, row_id: int) -> RowState:
         """State for a new row; drop it when the row ends."""
         return RowState(row_id)
+
+    def may_look(self, row: RowState) -> bool:
+        """Whether a drafter may run draft forwards in the next round to make the row's offer."""
+        if self._length.policy is LengthPolicy.FIXED:
+            return True
+        is_open = Phase.OPEN in (self.breaker.phase, row.breaker.phase)
+        return not is_open and self._looking.is_due(self.num_rounds)
 
     def decide(
         self,
@@ -96,7 +106,10 @@ class SpeculationPolicy:
             table = self.cost.optimistic() if hopeful else self.cost.table
             lengths = best_lengths(chances, base, self._sized(table), budget)
             self._insist(candidates, limits, lengths, budget)
-        return assess(chances, lengths, base, self._sized(self.cost.table))
+        decision = assess(chances, lengths, base, self._sized(self.cost.table))
+        if any(chance.num_run for chance in chances):
+            self._judge_look(chances, decision, base, budget)
+        return decision
 
     def observe(self, outcomes: Sequence[RowOutcome], cost: RoundCost) -> None:
         """Learn from a round that ran: one outcome per decoding row, in any order."""
@@ -163,6 +176,16 @@ class SpeculationPolicy:
         usable = Offer(offer.name, offer.levels[:limit], offer.num_steps)
         acceptance = self.acceptance.expect(row.acceptance, usable)
         return RowChance(acceptance, offer.num_steps, offer.num_run, offer.num_seen)
+
+    def _judge_look(
+        self, chances: Sequence[RowChance], decision: LengthDecision, base: Base, budget: int
+    ) -> None:
+        """What the round promises, against what it would if nobody had looked."""
+        table = self._sized(self.cost.table)
+        unseen = [_NO_CHANCE if chance.num_run else chance for chance in chances]
+        otherwise = assess(unseen, best_lengths(unseen, base, table, budget), base, table)
+        gain = math.log(decision.spec_goodput / otherwise.spec_goodput)
+        self._looking.observe(gain, self.num_rounds)
 
     def _insist(
         self,

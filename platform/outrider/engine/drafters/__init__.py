@@ -37,6 +37,7 @@ class DraftRow:
     forced: Callable[[], list[int]] = nothing_forced  # tokens that its constraint leaves no choice
     # True where, behind so many drafted tokens, the sampler would give the raw argmax, one-hot
     takes_argmax: Callable[[int], bool] = never
+    may_look: bool = True  # in this round: an offer may take draft forwards
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class Offer:
     name: str
     levels: tuple[int, ...]
     num_steps: int = 0  # draft forwards needed per drafted token: 0 for look-ups, 1 for a model
-    num_run: int = 0  # draft forwards that all offers of the round took already
+    num_run: int = 0  # what all offers of the round took already, in draft forwards of one token
     num_seen: int = 0  # draft positions that those have told: they need no further step
 
 

@@ -19,6 +19,7 @@ from outrider.engine.head import CompiledHead, HeadKV, Told
 
 MOST_UNREAD = 1024  # tokens whose features wait for a row's next draft; older ones are lost
 PATIENCE = 16  # offers without a draft, after which only one in so many is made with a look
+LOOK_STEPS = 2  # a look costs about as much as so many steps: it reads features, and more tokens
 CHUNK_TOKENS = 128  # most tokens of one row that one forward reads
 
 UNKNOWN = -1e30
@@ -30,8 +31,8 @@ class HeadDrafter:
     """Drafts with `head`; step j is one forward over all rows that are still drafting.
 
     `vocab_size` is the target's, the width that samplers see. A row is looked at when it is
-    offered, because its first position says how sure the head is. Where no draft comes of it for
-    long, most of its offers are blind, and cost nothing.
+    offered, because its first position says how sure the head is. Where it may not be, or no draft
+    comes of it for long, its offers are blind, and cost nothing.
     """
 
     name = "head"
@@ -68,7 +69,7 @@ class HeadDrafter:
             for row, limit in zip(rows, limits, strict=True)
             if limit > 0 and self.memory(row.row_id).is_ready(row.tokens)
         ]
-        num_run = self._look([row for row in able if _is_watched(self.memory(row.row_id))])
+        num_run = self._look([row for row in able if self._is_watched(row)])
         for row in able:
             self.memory(row.row_id).num_vain += 1
         ids = {row.row_id for row in able}
@@ -117,12 +118,16 @@ class HeadDrafter:
         steps = {"num_steps": 1, "num_run": num_run, "num_seen": num_seen}
         return Offer(self.name, levels(bucket, limit), **steps)
 
+    def _is_watched(self, row: DraftRow) -> bool:
+        rounds = self.memory(row.row_id).num_vain
+        return row.may_look and (rounds < PATIENCE or rounds % PATIENCE == PATIENCE - 1)
+
     def _seen(self, row: DraftRow) -> Look | None:
         look = self.memory(row.row_id).look
         return look if look is not None and look.num_tokens == len(row.tokens) else None
 
     def _look(self, rows: Sequence[DraftRow]) -> int:
-        """Catch up with the target and see the first position; return the forwards run."""
+        """Catch up with the target and see the first position; return what it cost, in steps."""
         behind = [
             row
             for row in rows
@@ -138,7 +143,7 @@ class HeadDrafter:
                 self._read([row])
                 num_forwards += 1
         self._keep_looks(behind, self._read(behind))
-        return num_forwards
+        return num_forwards * LOOK_STEPS
 
     def _read(self, rows: Sequence[DraftRow]) -> Told:
         """Read up to `CHUNK_TOKENS` of each row."""
@@ -213,8 +218,3 @@ class HeadDrafter:
         num_late, draft.memory.num_late = draft.memory.num_late, 0
         q = stacked_q(draft.tokens, draft.qs, self._vocab_size)
         return Proposal(draft.tokens, q, draft.failure, num_late)
-
-
-def _is_watched(memory: HeadMemory) -> bool:
-    rounds = memory.num_vain
-    return rounds < PATIENCE or rounds % PATIENCE == PATIENCE - 1
