@@ -31,7 +31,7 @@ from outrider.core import (
 from outrider.engine.cost import CostModel
 from outrider.engine.drafters import DraftRow, Read
 from outrider.engine.drafters.guarded import GuardedDrafter
-from outrider.engine.drafters.head import PATIENCE, HeadDrafter
+from outrider.engine.drafters.head import LOOK_STEPS, PATIENCE, HeadDrafter
 from outrider.engine.drafters.head_block import NUM_BUCKETS
 from outrider.engine.engine import Engine
 from outrider.engine.head import CompiledHead
@@ -224,8 +224,8 @@ def test_a_look_is_a_draft_step_of_its_round_whether_it_led_to_a_draft_or_not() 
     assert isinstance(policy, ScriptedPolicy)
     steps = [cost.draft_steps for cost in policy.costs]
     # The prompt has no offer; a draft; looks in vain, rest, one blind draft, and looks once more.
-    assert steps[: PATIENCE + 4] == [0, 2, *[1] * PATIENCE, 0, 0]
-    assert steps[21:23] == [2, 1]
+    assert steps[: PATIENCE + 4] == [0, LOOK_STEPS + 1, *[LOOK_STEPS] * PATIENCE, 0, 0]
+    assert steps[21:23] == [LOOK_STEPS + 1, LOOK_STEPS]
 
 
 def test_a_release_that_falls_back_and_comes_back_goes_on() -> None:

@@ -30,6 +30,7 @@ class RowChance:
     num_steps: int = 0  # draft forwards per drafted token
     num_run: int = 0  # what offers took, in draft forwards: spent, whatever is drafted
     num_seen: int = 0  # drafted tokens that need no further one
+    num_first: int = 0  # draft forwards that the first token takes besides its own
 
     @property
     def limit(self) -> int:
@@ -37,7 +38,8 @@ class RowChance:
 
     def steps(self, length: int) -> int:
         """Draft forwards that a draft of `length` needs besides those that were run."""
-        return self.num_steps * max(length - self.num_seen, 0)
+        further = self.num_steps * max(length - self.num_seen, 0)
+        return further + (self.num_first if length else 0)
 
     def gains(self) -> list[float]:
         """Expected tokens that each further draft slot adds: the product of acceptances so far."""

@@ -175,7 +175,13 @@ class SpeculationPolicy:
             return _NO_CHANCE
         usable = Offer(offer.name, offer.levels[:limit], offer.num_steps)
         acceptance = self.acceptance.expect(row.acceptance, usable)
-        return RowChance(acceptance, offer.num_steps, offer.num_run, offer.num_seen)
+        return RowChance(
+            acceptance,
+            num_steps=offer.num_steps,
+            num_run=offer.num_run,
+            num_seen=offer.num_seen,
+            num_first=offer.num_first,
+        )
 
     def _judge_look(
         self, chances: Sequence[RowChance], decision: LengthDecision, base: Base, budget: int

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ import torch
 
 from outrider.core import Request
 from outrider.engine.drafters import NO_OFFER, Drafted, DraftRow, Proposal, Read
-from outrider.engine.drafters.head import PATIENCE, HeadDrafter
+from outrider.engine.drafters.head import LOOK_STEPS, PATIENCE, HeadDrafter
 from outrider.engine.drafters.head_block import BLIND, NUM_BUCKETS, bucket_of
 from outrider.engine.head import CompiledHead
 from outrider.testing import toy_head
@@ -238,7 +238,7 @@ def test_any_history_gives_the_drafts_of_a_fresh_drafter() -> None:
     next_id = 6
     for _ in range(80):
         chosen = draw.sample(sorted(rows), draw.randrange(1, 5))
-        asked = [rows[i].row for i in chosen]
+        asked = [replace(rows[i].row, may_look=draw.random() < 0.7) for i in chosen]
         if draw.random() < 0.8:
             offers = drafter.offer(asked, [5] * len(asked))
             assert all(offer.levels for offer in offers)
@@ -278,7 +278,7 @@ def test_a_long_prompt_is_read_in_chunks() -> None:
     told = Told(open_drafter(), tokens).prefill(chunk=64)
     (offer,) = told.drafter.offer([told.row], [2])
     drafted = told.drafter.propose([told.row], [2])
-    assert (offer.num_run, drafted.num_steps) == (3, 1)
+    assert (offer.num_run, drafted.num_steps) == (3 * LOOK_STEPS, 1)
     assert drafted.proposals[0].tokens == fresh(told.tokens, 2)
 
 
@@ -289,14 +289,14 @@ def test_step_j_is_one_forward_over_the_rows_still_drafting() -> None:
     offers = drafter.offer(asked, [4, 4, 4])
     drafted = drafter.propose(asked, [1, 3, 2])
     assert [len(p.tokens) for p in drafted.proposals] == [1, 3, 2]
-    assert [offer.num_run for offer in offers] == [1, 1, 1]  # the look is the first step
+    assert [offer.num_run for offer in offers] == [LOOK_STEPS] * 3  # it sees the first position
     assert drafted.num_steps == 2
     assert drafted.proposals[1].tokens == fresh(rows[1].tokens, 3)
 
 
 def test_a_look_that_is_made_for_the_draft_is_its_step() -> None:
     told = Told(open_drafter(), list(PROMPT)).prefill()
-    assert told.drafter.propose([told.row], [1]).num_steps == 1
+    assert told.drafter.propose([told.row], [1]).num_steps == LOOK_STEPS
 
 
 # -- offers ---------------------------------------------------------------------------------------
@@ -350,6 +350,18 @@ def test_a_row_at_rest_is_looked_at_now_and_then() -> None:
         told.round([], 0, token % VOCAB)
     assert blind.count(False) == PATIENCE + 3
     assert not any(blind[:PATIENCE])
+
+
+def test_a_row_that_may_not_be_looked_at_is_offered_blind_and_drafts_the_same() -> None:
+    told = Told(open_drafter(), list(PROMPT)).prefill()
+    row = told.row
+    row.may_look = False
+    (offer,) = told.drafter.offer([row], [2])
+    assert [level % NUM_BUCKETS for level in offer.levels] == [BLIND, BLIND]
+    assert (offer.num_run, offer.num_seen, offer.num_first) == (0, 0, LOOK_STEPS - 1)
+    drafted = told.drafter.propose([row], [2])
+    assert drafted.proposals[0].tokens == fresh(told.tokens, 2)
+    assert drafted.num_steps == LOOK_STEPS + 1
 
 
 def test_a_row_that_was_not_told_of_has_no_offer() -> None:

@@ -54,6 +54,7 @@ class Offer:
     num_steps: int = 0  # draft forwards needed per drafted token: 0 for look-ups, 1 for a model
     num_run: int = 0  # what all offers of the round took already, in draft forwards of one token
     num_seen: int = 0  # draft positions that those have told: they need no further step
+    num_first: int = 0  # draft forwards that the first token takes besides its own
 
 
 NO_OFFER = Offer("none", ())

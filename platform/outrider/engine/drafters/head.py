@@ -114,9 +114,11 @@ class HeadDrafter:
 
     def _offer_one(self, row: DraftRow, limit: int, num_run: int) -> Offer:
         look = self._seen(row)
-        bucket, num_seen = (BLIND, 0) if look is None else (bucket_of(look.top), 1)
-        steps = {"num_steps": 1, "num_run": num_run, "num_seen": num_seen}
-        return Offer(self.name, levels(bucket, limit), **steps)
+        if look is None:
+            steps = {"num_steps": 1, "num_run": num_run, "num_first": LOOK_STEPS - 1}
+            return Offer(self.name, levels(BLIND, limit), **steps)
+        steps = {"num_steps": 1, "num_run": num_run, "num_seen": 1}
+        return Offer(self.name, levels(bucket_of(look.top), limit), **steps)
 
     def _is_watched(self, row: DraftRow) -> bool:
         rounds = self.memory(row.row_id).num_vain
