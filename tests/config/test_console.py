@@ -81,12 +81,12 @@ def test_cfg_prints_a_configuration_that_loads_again(tmp_path: Path) -> None:
     assert typed(BulkJob, yaml.safe_load(ended.stdout)) == expected
 
 
-@pytest.mark.parametrize("name", ["bulk", "bench"])
-def test_help_is_readable(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "draft"), [("bulk", "ngram"), ("bench", "composite")])
+def test_help_is_readable(name: str, draft: str, tmp_path: Path) -> None:
     ended = command("--help", job=name, cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert f"python jobs/{name}.py" in ended.stdout
-    assert "draft=[ngram]" in ended.stdout
+    assert f"draft=[{draft}]" in ended.stdout
     assert "draft.length.max=15" in ended.stdout
     assert max(len(line) for line in ended.stdout.splitlines()) <= 100
 

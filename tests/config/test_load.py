@@ -37,7 +37,8 @@ def test_a_preset_is_a_difference() -> None:
     plain, demo = bulk(), load(BulkJob, "bulk", ["preset=demo"])
     assert demo.bulk.input == str(SHIPPED / "data" / "sample.jsonl")
     assert demo.bulk.job_dir == "runs/demo"
-    assert (demo.model, demo.draft) == (plain.model, plain.draft)
+    assert demo.model == plain.model
+    assert demo.draft == bulk("draft=composite").draft
     assert demo.engine == replace(plain.engine, max_rows=demo.engine.max_rows)
 
 

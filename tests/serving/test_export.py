@@ -106,7 +106,7 @@ def test_serve_deploy_takes_it(model_folder: Path, tmp_path: Path, cluster: Any)
     port = free_port()
     made = export(
         f"model.source=path:{model_folder}",
-        *("model.runtime=torch", "model.dtype=float32", "max_tokens=8"),
+        *("model.runtime=torch", "model.dtype=float32", "draft=ngram", "max_tokens=8"),
         *(f"serving.port={port}", f"serving.log_dir={tmp_path / 'requests'}"),
     )
     files = made.write(tmp_path)
