@@ -28,6 +28,8 @@ if IN_MEMORY.is_dir() and shutil.disk_usage(IN_MEMORY).free > ROOM:
     # SQLite waits for the disk at each commit, and there are tens of thousands.
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
 
+# Before torch is loaded. Two processes on few cores: a thread that waits gives its core to others.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 prepare_environment()  # before anything here imports Ray, which then stays on loopback
 settings.register_profile("outrider", deadline=None)  # no test is about speed
 settings.load_profile("outrider")
@@ -79,6 +81,14 @@ def write_model(folder: Path, *, seed: int, vocab_size: int = 320) -> Path:
         LlamaForCausalLM(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m is read
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """`-m ray` and `-m "not ray"` can run beside each other: Ray waits most of its time."""
+    for item in items:
+        if "cluster" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.ray)
 
 
 def pytest_collection_finish() -> None:
