@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from outrider.engine.draft_length import Base, RowChance, assess, best_lengths, fixed_lengths
+from outrider.engine.draft_length import (
+    Base,
+    Prices,
+    RowChance,
+    assess,
+    best_lengths,
+    fixed_lengths,
+)
 
 UNLIMITED = 1 << 30
 
@@ -32,7 +39,7 @@ class Curve:
 
 CHANCES = st.lists(st.floats(0.0, 1.0), max_size=4).map(tuple)
 SMALL = st.integers(0, 2)
-ROWS = st.lists(st.builds(RowChance, CHANCES, SMALL, SMALL, SMALL), min_size=1, max_size=3)
+ROWS = st.lists(st.builds(RowChance, CHANCES, SMALL, SMALL, SMALL, SMALL), min_size=1, max_size=3)
 CURVES = st.builds(
     Curve,
     st.floats(0.001, 0.1),
@@ -142,3 +149,30 @@ def test_a_step_that_was_run_is_no_reason_against_the_token_that_it_told() -> No
     decision = assess([told], [1], base, cost)
     assert decision.expected_s == pytest.approx(0.02 + 2 * 0.001 + 0.04)
     assert decision.plain_goodput == pytest.approx(1 / 0.021), "without the step"
+
+
+def test_what_the_first_token_takes_besides_is_paid_by_a_draft_of_any_length() -> None:
+    chance = RowChance([0.6, 0.6], 1, num_first=2)
+    assert [chance.steps(length) for length in range(3)] == [0, 3, 4]
+
+
+def test_an_offer_is_worth_what_its_best_length_gains_less_its_price() -> None:
+    """Of ten rows: a slot costs a twentieth of the round each, a step half a round for all."""
+    cost = Curve(base_s=0.010, token_s=(0.001,), step_s=0.010)
+    prices = Prices.at(Base(10, 10), cost)
+    assert prices.slot == pytest.approx(0.5)
+    assert prices.step == pytest.approx(0.5)
+    assert prices.worth(RowChance([0.9, 0.8, 0.1])) == pytest.approx(0.9 + 0.72 - 2 * 0.5)
+    assert prices.worth(RowChance([0.9, 0.8], 1, num_run=7, num_seen=1)) == pytest.approx(0.4)
+    assert prices.worth(RowChance([0.4])) == prices.worth(RowChance([])) == 0.0
+
+
+@given(CHANCES, CURVES)
+def test_alone_an_offer_is_worth_something_where_the_rule_drafts_and_only_there(
+    chances: tuple[float, ...], cost: Curve
+) -> None:
+    flat, base = replace(cost, token_s=cost.token_s[:1]), Base(1, 1)
+    chance = RowChance(chances, 1)
+    drafts = best_lengths([chance], base, flat, UNLIMITED, least_gain=0.0) != [0]
+    worth = Prices.at(base, flat).worth(chance)
+    assert drafts == (worth > 0.0) or worth < 1e-9  # rounding, where it is neither good nor bad

@@ -6,7 +6,7 @@ is what a drafter would that was told of the row's tokens all at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 import pytest
@@ -31,14 +31,14 @@ from outrider.core import (
 from outrider.engine.cost import CostModel
 from outrider.engine.drafters import DraftRow, Read
 from outrider.engine.drafters.guarded import GuardedDrafter
-from outrider.engine.drafters.head import LOOK_STEPS, PATIENCE, HeadDrafter
+from outrider.engine.drafters.head import LOOK_STEPS, HeadDrafter
 from outrider.engine.drafters.head_block import NUM_BUCKETS
 from outrider.engine.engine import Engine
 from outrider.engine.head import CompiledHead
 from outrider.engine.language_model import RowSlice
 from outrider.engine.row import Row
 from outrider.engine.runtimes.torch_runtime import TorchModel
-from outrider.engine.speculation import SpeculationPolicy
+from outrider.engine.speculation import RowState, SpeculationPolicy
 from outrider.testing import LetterTokenizer, ManualClock, ScriptedPolicy, toy_engine, toy_head
 
 VOCAB, HIDDEN, BLOCK = 16, 16, 4
@@ -209,23 +209,38 @@ def test_rows_that_share_a_beginning_have_a_hole_there() -> None:
     assert watched.num_holes > 10
 
 
-def test_rounds_without_a_draft_are_read_late_and_counted() -> None:
-    watched = Watched(length=lambda round_, row_id: 0 if 3 <= round_ < 33 else 3)
-    requests = asks(max_tokens=60)
+class Blinking(ScriptedPolicy):
+    """Lets nobody look in rounds `shut`; drafts two tokens in rounds `drafting`."""
+
+    def __init__(self, shut: Container[int], drafting: Container[int]) -> None:
+        super().__init__(lambda round_, row_id: 2 if round_ in drafting else 0)
+        self._shut = shut
+
+    def may_look(self, row: RowState) -> bool:
+        return len(self.costs) not in self._shut
+
+
+def blinking(watched: Watched, shut: Container[int], drafting: Container[int]) -> Blinking:
+    policy = Blinking(shut, drafting)
+    watched.engine._policy = watched.engine._drafting._policy = policy
+    return policy
+
+
+def test_rounds_without_a_look_are_read_late_and_counted() -> None:
+    watched, requests = Watched(), asks(max_tokens=60)
+    blinking(watched, range(3, 33), (1, 2, *range(33, 99)))
     assert watched.run(requests) == plain(requests)
-    # Looks in vain come to rest: what they don't read waits for the next draft.
-    assert watched.total("num_caught_up") >= len(PROMPTS) * 8
+    assert watched.total("num_caught_up") >= len(PROMPTS) * 28
 
 
-def test_a_look_is_a_draft_step_of_its_round_whether_it_led_to_a_draft_or_not() -> None:
-    policy_of = Watched(length=lambda round_, row_id: 2 if round_ in (1, 21) else 0)
-    policy_of.run([request("r", (1, 2, 3), max_tokens=28)])
-    policy = policy_of.engine._policy
-    assert isinstance(policy, ScriptedPolicy)
+def test_a_look_is_paid_for_in_its_round_whether_it_led_to_a_draft_or_not() -> None:
+    watched = Watched()
+    policy = blinking(watched, range(5, 10), (1, 7))
+    watched.run([request("r", (1, 2, 3), max_tokens=14)])
     steps = [cost.draft_steps for cost in policy.costs]
-    # The prompt has no offer; a draft; looks in vain, rest, one blind draft, and looks once more.
-    assert steps[: PATIENCE + 4] == [0, LOOK_STEPS + 1, *[LOOK_STEPS] * PATIENCE, 0, 0]
-    assert steps[21:23] == [LOOK_STEPS + 1, LOOK_STEPS]
+    look, draft = LOOK_STEPS, LOOK_STEPS + 1
+    # The prompt has no offer; a draft; looks in vain; blind ones, of which one is a draft; looks.
+    assert steps[:11] == [0, draft, look, look, look, 0, 0, draft, 0, 0, look]
 
 
 def test_a_release_that_falls_back_and_comes_back_goes_on() -> None:

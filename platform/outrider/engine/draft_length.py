@@ -13,6 +13,8 @@ LEAST_SLOT_GAIN = 0.02
 """Expected tokens below which a draft slot is not spent, however cheap its cost is believed to be:
 the cost of a slot cannot be told from 0 at this size, and a wrong drafter must come to rest."""
 
+_SLOTS = 4  # tokens over which the price of one is told: rounds come in steps of sizes
+
 
 class RoundSeconds(Protocol):
     """What the rule asks of a cost model."""
@@ -48,6 +50,33 @@ class RowChance:
             product *= acceptance
             gains.append(product)
         return gains
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What a row's draft costs, in tokens that could be decoded in the same time."""
+
+    slot: float = 0.0  # of one more token to score
+    step: float = 0.0  # of a draft forward, a row's share of it
+
+    @classmethod
+    def at(cls, base: Base, cost: RoundSeconds) -> Prices:
+        """In rounds like `base`, where every row drafts."""
+        plain_s, *_, longer_s = cost.predict_range(base.rows, base.tokens, 1 + _SLOTS, 0)
+        stepped_s = cost.predict_range(base.rows, base.tokens, 1, 1)[0]
+        return cls(
+            slot=(longer_s - plain_s) / _SLOTS * base.rows / plain_s,
+            step=(stepped_s - plain_s) / plain_s,
+        )
+
+    def worth(self, chance: RowChance) -> float:
+        """Expected tokens of the best length, less its price; what offers took is spent."""
+        best = gained = 0.0
+        for length, gain in enumerate(chance.gains(), start=1):
+            gained += gain
+            price = length * self.slot + chance.steps(length) * self.step
+            best = max(best, gained - price)
+        return best
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from outrider.core import Clock, Mode
 from outrider.engine.breaker import is_in_share
@@ -45,7 +46,8 @@ class DraftStage:
         self._probe_share = self._policy.probe_share = share
 
     def open(self, row: Row) -> None:
-        self._rows[row.row_id] = make_draft_row(row, self._vocab_size)
+        shown = self._rows[row.row_id] = make_draft_row(row, self._vocab_size)
+        shown.worth = partial(self._policy.worth, row.speculation)
 
     def close(self, row: Row) -> None:
         """Forget an ended row; the drafter may learn from its tokens."""

@@ -14,6 +14,7 @@ from outrider.engine.cost_table import CostTable
 from outrider.engine.draft_length import (
     Base,
     LengthDecision,
+    Prices,
     RowChance,
     assess,
     best_lengths,
@@ -61,6 +62,7 @@ class SpeculationPolicy:
         self._breaker_settings = breaker
         self._exploration = Exploration()
         self._looking = Looking()
+        self._prices = Prices()
         self._sizes = sizes or ExactSizes()
 
     @property
@@ -79,6 +81,11 @@ class SpeculationPolicy:
         is_open = Phase.OPEN in (self.breaker.phase, row.breaker.phase)
         return not is_open and self._looking.is_due(self.num_rounds)
 
+    def worth(self, row: RowState, offer: Offer) -> float:
+        """Tokens that the best draft of this offer gains, less its price as of the last round."""
+        limit = min(self._length.max, len(offer.levels))
+        return self._prices.worth(self._chance(Candidate(row, offer, limit), limit))
+
     def decide(
         self,
         candidates: Sequence[Candidate],
@@ -94,6 +101,7 @@ class SpeculationPolicy:
         """
         base = Base(base_rows, base_tokens)
         self._tick(candidates)
+        self._prices = Prices.at(base, self._sized(self.cost.table))
         limits = self._limits(candidates)
         chances = [
             self._chance(candidate, limit)

@@ -1,5 +1,7 @@
 """N-gram where it has a match, else the model: each row goes to one of them, in its place."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -94,6 +96,60 @@ def test_a_poor_match_is_better_than_nothing():
     offers = drafter.offer(ROWS, [2, 3, 4])
     assert [offer.name for offer in offers] == ["none", "ngram", "ngram"]
     assert drafter.propose(ROWS[2:], [1]).proposals[0].tokens == [5]
+
+
+class Seer(NoDrafter):
+    """Its offers are of level 5 where it may look, else of level 1; it notes whom it was shown."""
+
+    def __init__(self):
+        self.shown = []
+
+    def offer(self, rows, limits):
+        self.shown += [(row.row_id, row.may_look) for row in rows]
+        return [
+            Offer("seer", (5 if row.may_look else 1,) * limit)
+            for row, limit in zip(rows, limits, strict=True)
+        ]
+
+
+def worth(**by_name):
+    """What an offer is worth by its maker and, where a list is given, by its level."""
+
+    def of(offer):
+        told = by_name.get(offer.name, 0.0)
+        return told[offer.levels[0]] if isinstance(told, list) else told
+
+    return of
+
+
+@pytest.mark.parametrize(
+    ("seen", "name", "shown"),
+    [
+        ([0, 0.4, 0, 0, 0, 0.9], "ngram", [(2, False)]),  # not even looked at
+        ([0, 0.6, 0, 0, 0, 0.1], "ngram", [(2, False), (2, True)]),  # the look says no
+        ([0, 0.6, 0, 0, 0, 0.9], "seer", [(2, False), (2, True)]),
+    ],
+)
+def test_where_the_first_has_little_whoever_is_worth_more_drafts(seen, name, shown):
+    seer = Seer()
+    poor = replace(ROWS[2], worth=worth(ngram=0.5, seer=seen))
+    (offer,) = composite(second=guard(seer)).offer([poor], [3])
+    assert offer.name == name
+    assert seer.shown == shown
+
+
+def test_a_row_without_an_offer_is_looked_at_at_once():
+    seer = Seer()
+    nothing = replace(ROWS[0], worth=worth(seer=0.0))
+    assert composite(second=guard(seer)).offer([nothing], [3])[0].name == "seer"
+    assert seer.shown == [(0, True)]
+
+
+def test_a_long_match_is_taken_whatever_the_other_is_worth():
+    seer = Seer()
+    sure = replace(ROWS[1], worth=worth(seer=9.0))
+    assert composite(second=guard(seer)).offer([sure], [3])[0].name == "ngram"
+    assert seer.shown == []
 
 
 def test_a_row_that_was_not_offered_now_gets_nothing():

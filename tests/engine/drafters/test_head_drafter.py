@@ -16,7 +16,7 @@ import torch
 
 from outrider.core import Request
 from outrider.engine.drafters import NO_OFFER, Drafted, DraftRow, Proposal, Read
-from outrider.engine.drafters.head import LOOK_STEPS, PATIENCE, HeadDrafter
+from outrider.engine.drafters.head import LOOK_STEPS, HeadDrafter
 from outrider.engine.drafters.head_block import BLIND, NUM_BUCKETS, bucket_of
 from outrider.engine.head import CompiledHead
 from outrider.testing import toy_head
@@ -327,29 +327,6 @@ def test_levels_tell_the_position_and_how_sure_the_head_is() -> None:
 def test_the_buckets_are_in_order_and_apart() -> None:
     assert [bucket_of(top) for top in (0.0, 0.2, 0.5, 0.7, 0.8, 0.95, 1.0)] == [0, 1, 2, 3, 4, 5, 5]
     assert BLIND == 6
-
-
-def test_looks_in_vain_come_to_rest_and_a_draft_begins_them_again() -> None:
-    told = Told(open_drafter(), list(PROMPT)).prefill()
-    for token in range(PATIENCE):
-        assert level(told)[1] != BLIND
-        told.round([], 0, token % VOCAB)
-    assert level(told) == (0, BLIND)
-    told.round([], 0, 5)
-    proposal = told.propose(3)  # blind
-    assert proposal.tokens == fresh(told.tokens, 3)
-    told.round(proposal.tokens, 0, other(proposal.tokens[0]))
-    assert level(told)[1] != BLIND
-
-
-def test_a_row_at_rest_is_looked_at_now_and_then() -> None:
-    told = Told(open_drafter(), list(PROMPT)).prefill()
-    blind = []
-    for token in range(4 * PATIENCE):
-        blind.append(level(told)[1] == BLIND)
-        told.round([], 0, token % VOCAB)
-    assert blind.count(False) == PATIENCE + 3
-    assert not any(blind[:PATIENCE])
 
 
 def test_a_row_that_may_not_be_looked_at_is_offered_blind_and_drafts_the_same() -> None:

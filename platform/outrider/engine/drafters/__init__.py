@@ -26,6 +26,10 @@ def never(num_drafted: int) -> bool:
     return False
 
 
+def unknown(offer: Offer) -> float:
+    return 0.0
+
+
 @dataclass(slots=True)
 class DraftRow:
     """What a drafter sees of one row. It must not keep or change `tokens`."""
@@ -38,6 +42,8 @@ class DraftRow:
     # True where, behind so many drafted tokens, the sampler would give the raw argmax, one-hot
     takes_argmax: Callable[[int], bool] = never
     may_look: bool = True  # in this round: an offer may take draft forwards
+    # Tokens that the engine expects of an offer, less what drafting them costs: for comparisons
+    worth: Callable[[Offer], float] = unknown
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from outrider.engine.drafters import (
     Drafted,
@@ -17,7 +18,7 @@ from outrider.engine.drafters import (
 
 
 class CompositeDrafter:
-    """Takes the first's offer where its level reaches `min_level`, else the second's.
+    """Takes the first's offer where its level reaches `min_level`, else what is worth more.
 
     Offers keep the name of the drafter that made them. For n-gram as the first, the level is the
     length of the match. Both must be safe, so that a failure of one leaves the other's rows alone.
@@ -47,9 +48,11 @@ class CompositeDrafter:
         """Ask the first for every row, and the second for those that it has nothing good for."""
         offers = self._first.offer(rows, limits)
         self._sources = {row.row_id: self._first for row in rows}
-        others = [i for i, offer in enumerate(offers) if not self._is_good(offer)]
-        if others:
-            self._ask_second(rows, limits, others, offers)
+        asked = [i for i, offer in enumerate(offers) if not self._is_good(offer)]
+        asked = self._promising(rows, limits, asked, offers)
+        for i, offer in self._better(rows, limits, asked, offers):
+            offers[i] = offer
+            self._sources[rows[i].row_id] = self._second
         return offers
 
     def propose(self, rows: Sequence[DraftRow], lengths: Sequence[int]) -> Drafted:
@@ -71,18 +74,36 @@ class CompositeDrafter:
         self._first.release(row_id, tokens)
         self._second.release(row_id, tokens)
 
-    def _ask_second(
+    def _promising(
         self,
         rows: Sequence[DraftRow],
         limits: Sequence[int],
-        others: Sequence[int],
-        offers: list[Offer],
-    ) -> None:
-        seconds = self._second.offer([rows[i] for i in others], [limits[i] for i in others])
-        for i, offer in zip(others, seconds, strict=True):
-            if offer.levels:  # else a poor offer of the first is better than none
-                offers[i] = offer
-                self._sources[rows[i].row_id] = self._second
+        asked: Sequence[int],
+        offers: Sequence[Offer],
+    ) -> list[int]:
+        """Those without an offer, or for whom the second is worth more even if it may not look:
+        a look has its price, and one that a match beats on average is not to be made."""
+        poor = [i for i in asked if offers[i].levels]
+        unseen = [replace(row, may_look=False) for row in rows]
+        beaten = {i for i, _ in self._better(unseen, limits, poor, offers)}
+        return [i for i in asked if not offers[i].levels or i in beaten]
+
+    def _better(
+        self,
+        rows: Sequence[DraftRow],
+        limits: Sequence[int],
+        asked: Sequence[int],
+        offers: Sequence[Offer],
+    ) -> list[tuple[int, Offer]]:
+        """The second's offers that are worth as much as the first's, or more."""
+        if not asked:
+            return []
+        seconds = self._second.offer([rows[i] for i in asked], [limits[i] for i in asked])
+        return [
+            (i, offer)
+            for i, offer in zip(asked, seconds, strict=True)
+            if offer.levels and rows[i].worth(offer) >= rows[i].worth(offers[i])
+        ]
 
     def _is_good(self, offer: Offer) -> bool:
         return bool(offer.levels) and offer.levels[0] >= self._min_level

@@ -18,7 +18,6 @@ from outrider.engine.drafters.head_memory import Chunk, HeadMemory, Look
 from outrider.engine.head import CompiledHead, HeadKV, Told
 
 MOST_UNREAD = 1024  # tokens whose features wait for a row's next draft; older ones are lost
-PATIENCE = 16  # offers without a draft, after which only one in so many is made with a look
 LOOK_STEPS = 2  # a look costs about as much as so many steps: it reads features, and more tokens
 CHUNK_TOKENS = 128  # most tokens of one row that one forward reads
 
@@ -31,8 +30,8 @@ class HeadDrafter:
     """Drafts with `head`; step j is one forward over all rows that are still drafting.
 
     `vocab_size` is the target's, the width that samplers see. A row is looked at when it is
-    offered, because its first position says how sure the head is. Where it may not be, or no draft
-    comes of it for long, its offers are blind, and cost nothing.
+    offered, because its first position says how sure the head is. Where it may not be, its offers
+    are blind, and cost nothing.
     """
 
     name = "head"
@@ -69,9 +68,7 @@ class HeadDrafter:
             for row, limit in zip(rows, limits, strict=True)
             if limit > 0 and self.memory(row.row_id).is_ready(row.tokens)
         ]
-        num_run = self._look([row for row in able if self._is_watched(row)])
-        for row in able:
-            self.memory(row.row_id).num_vain += 1
+        num_run = self._look([row for row in able if row.may_look])
         ids = {row.row_id for row in able}
         pairs = zip(rows, limits, strict=True)
         return [
@@ -119,10 +116,6 @@ class HeadDrafter:
             return Offer(self.name, levels(BLIND, limit), **steps)
         steps = {"num_steps": 1, "num_run": num_run, "num_seen": 1}
         return Offer(self.name, levels(bucket_of(look.top), limit), **steps)
-
-    def _is_watched(self, row: DraftRow) -> bool:
-        rounds = self.memory(row.row_id).num_vain
-        return row.may_look and (rounds < PATIENCE or rounds % PATIENCE == PATIENCE - 1)
 
     def _seen(self, row: DraftRow) -> Look | None:
         look = self.memory(row.row_id).look
@@ -181,7 +174,6 @@ class HeadDrafter:
         if look is None:
             draft.failure = "the target's features of this row are not known"
             return draft
-        memory.num_vain = 0
         memory.kv.cut(memory.num_confirmed)  # where a block before it broke off
         draft.see(look.logits, look.state, look.top)
         return draft

@@ -51,7 +51,6 @@ class HeadMemory:
     num_confirmed: int = 0
     num_seen: int = 0
     num_late: int = 0  # tokens read later than they were told; not reported yet
-    num_vain: int = 0  # offers since the last draft
     look: Look | None = None
     chunks: list[Chunk] = field(default_factory=list)
 
