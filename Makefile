@@ -26,11 +26,11 @@ serve: $(INSTALLED)  ## serve the default model live: OpenAI's API on loopback, 
 rollout-demo: $(INSTALLED)  ## play a promotion, a rollback and a fallback, under load
 	@$(BIN)/python jobs/rollout.py action=demo
 
-# Those that share one Ray mostly wait for it: the others run meanwhile, and are shown first.
+# Those of Ray mostly wait for it. The others run meanwhile, stand back, and are shown first.
 test: $(INSTALLED)  ## every test
 	@mkdir -p .cache
 	@$(BIN)/python -m pytest -m ray > .cache/test-ray.log 2>&1 & ray=$$!; \
-	$(BIN)/python -m pytest -m 'not ray'; others=$$?; \
+	nice -n 10 $(BIN)/python -m pytest -m 'not ray'; others=$$?; \
 	wait $$ray; ray=$$?; cat .cache/test-ray.log; exit $$((ray | others))
 
 check: $(INSTALLED)  ## format, lint, types, import contracts

@@ -21,6 +21,7 @@ import pytest
 from commands import environment, line
 from mlflow.tracking import MlflowClient
 
+pytestmark = pytest.mark.ray  # one of its own
 LONG = {"stream": True, "max_tokens": 220, "ignore_eos": True, "speculation": {"enabled": False}}
 
 

@@ -19,6 +19,7 @@ from outrider.config.schema import EngineSettings, SamplingSettings, ServingSett
 from outrider.testing import AlphabetEngine
 
 NUM_CLIENTS, NUM_STREAMS = 16, 10  # those that stream among them
+pytestmark = pytest.mark.ray  # two nodes of its own
 LIMIT_S = 60.0  # a request that takes longer hangs
 BEFORE_S, AFTER_S = 1.0, 6.0  # of load around the node's death
 ASK = {"messages": [{"role": "user", "content": "hello"}], "ignore_eos": True, "max_tokens": 60}
