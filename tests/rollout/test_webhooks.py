@@ -109,6 +109,10 @@ def test_what_a_dead_controller_did_not_deliver_the_next_one_does(
     stand.begin()
     controller = stand.controller()
     stand.until(controller, "shadow")  # and is gone, with nothing of its posts written down
+    deadline = time.monotonic() + 20.0
+    while 3 not in [body["number"] for _, body in receiver.posts]:  # its thread is not
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
     stand.store.keep(stand.rollout_id, "posted", "1")
     receiver.posts.clear()
     stand.run()

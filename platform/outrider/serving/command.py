@@ -128,13 +128,13 @@ class Server:
 
 
 def check_place(settings: ServingSettings) -> None:
-    """Raise UserError where nobody can listen or no key be read: sooner than the gateway would.
+    """Raise UserError where no key can be read or nobody listen: sooner than the gateway would.
 
     On another's cluster it is the gateway that knows.
     """
     if not is_given():
-        check_port(settings)
         check_keys(settings)
+        check_port(settings)
 
 
 def check_keys(settings: ServingSettings) -> None:
