@@ -116,7 +116,7 @@ def worth(**by_name):
     """What an offer is worth by its maker and, where a list is given, by its level."""
 
     def of(offer):
-        told = by_name.get(offer.name, 0.0)
+        told = by_name.get(offer.name, 1.0)
         return told[offer.levels[0]] if isinstance(told, list) else told
 
     return of
@@ -143,6 +143,13 @@ def test_a_row_without_an_offer_is_looked_at_at_once():
     nothing = replace(ROWS[0], worth=worth(seer=0.0))
     assert composite(second=guard(seer)).offer([nothing], [3])[0].name == "seer"
     assert seer.shown == [(0, True)]
+
+
+def test_a_long_match_that_has_not_held_is_compared():
+    """As a trail that is followed where it has been lost."""
+    seer = Seer()
+    lost = replace(ROWS[1], worth=worth(ngram=0.0, seer=0.1))
+    assert composite(second=guard(seer)).offer([lost], [3])[0].name == "seer"
 
 
 def test_a_long_match_is_taken_whatever_the_other_is_worth():

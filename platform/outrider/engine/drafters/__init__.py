@@ -27,7 +27,7 @@ def never(num_drafted: int) -> bool:
 
 
 def unknown(offer: Offer) -> float:
-    return 0.0
+    return 1.0
 
 
 @dataclass(slots=True)

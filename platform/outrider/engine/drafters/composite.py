@@ -18,7 +18,8 @@ from outrider.engine.drafters import (
 
 
 class CompositeDrafter:
-    """Takes the first's offer where its level reaches `min_level`, else what is worth more.
+    """Takes the first's offer where it pays and its level reaches `min_level`, else what is worth
+    more.
 
     Offers keep the name of the drafter that made them. For n-gram as the first, the level is the
     length of the match. Both must be safe, so that a failure of one leaves the other's rows alone.
@@ -48,7 +49,8 @@ class CompositeDrafter:
         """Ask the first for every row, and the second for those that it has nothing good for."""
         offers = self._first.offer(rows, limits)
         self._sources = {row.row_id: self._first for row in rows}
-        asked = [i for i, offer in enumerate(offers) if not self._is_good(offer)]
+        pairs = enumerate(zip(rows, offers, strict=True))
+        asked = [i for i, (row, offer) in pairs if not self._is_good(row, offer)]
         asked = self._promising(rows, limits, asked, offers)
         for i, offer in self._better(rows, limits, asked, offers):
             offers[i] = offer
@@ -99,14 +101,16 @@ class CompositeDrafter:
         if not asked:
             return []
         seconds = self._second.offer([rows[i] for i in asked], [limits[i] for i in asked])
-        return [
-            (i, offer)
-            for i, offer in zip(asked, seconds, strict=True)
-            if offer.levels and rows[i].worth(offer) >= rows[i].worth(offers[i])
-        ]
+        pairs = [pair for pair in zip(asked, seconds, strict=True) if pair[1].levels]
+        return [(i, offer) for i, offer in pairs if _as_good(rows[i], offer, offers[i])]
 
-    def _is_good(self, offer: Offer) -> bool:
-        return bool(offer.levels) and offer.levels[0] >= self._min_level
+    def _is_good(self, row: DraftRow, offer: Offer) -> bool:
+        is_long = bool(offer.levels) and offer.levels[0] >= self._min_level
+        return is_long and row.worth(offer) > 0.0
+
+
+def _as_good(row: DraftRow, offer: Offer, other: Offer) -> bool:
+    return not other.levels or row.worth(offer) >= row.worth(other)
 
 
 def _readers(*drafters: Drafter) -> list[FeatureReader]:
