@@ -16,10 +16,12 @@ from outrider.engine.drafters import (
     SafeDrafter,
 )
 
+ENOUGH = 1.0  # tokens: what is worth as much needs no comparison
+
 
 class CompositeDrafter:
-    """Takes the first's offer where it pays and its level reaches `min_level`, else what is worth
-    more.
+    """Takes the first's offer where its level reaches `min_level` and a token is expected of it,
+    else what is worth more.
 
     Offers keep the name of the drafter that made them. For n-gram as the first, the level is the
     length of the match. Both must be safe, so that a failure of one leaves the other's rows alone.
@@ -106,7 +108,7 @@ class CompositeDrafter:
 
     def _is_good(self, row: DraftRow, offer: Offer) -> bool:
         is_long = bool(offer.levels) and offer.levels[0] >= self._min_level
-        return is_long and row.worth(offer) > 0.0
+        return is_long and row.worth(offer) >= ENOUGH
 
 
 def _as_good(row: DraftRow, offer: Offer, other: Offer) -> bool:
