@@ -26,12 +26,8 @@ serve: $(INSTALLED)  ## serve the default model live: OpenAI's API on loopback, 
 rollout-demo: $(INSTALLED)  ## play a promotion, a rollback and a fallback, under load
 	@$(BIN)/python jobs/rollout.py action=demo
 
-# Those of Ray mostly wait for it. The others run meanwhile, stand back, and are shown first.
 test: $(INSTALLED)  ## every test
-	@mkdir -p .cache
-	@$(BIN)/python -m pytest -m ray > .cache/test-ray.log 2>&1 & ray=$$!; \
-	nice -n 10 $(BIN)/python -m pytest -m 'not ray'; others=$$?; \
-	wait $$ray; ray=$$?; cat .cache/test-ray.log; exit $$((ray | others))
+	@$(BIN)/python -m pytest
 
 check: $(INSTALLED)  ## format, lint, types, import contracts
 	@$(BIN)/ruff format --check --quiet .

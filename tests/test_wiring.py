@@ -66,7 +66,7 @@ def test_whoever_drafts_the_tokens_are_those_of_plain_decoding(
     words = [f"draft={draft}"]
     if draft in ("model", "composite_model"):
         words += [f"draft.model.source=path:{draft_folder}", "draft.model.runtime=torch"]
-        words += ["draft.model.dtype=float64"]
+        words += ["draft.model.dtype=float64", "draft.length.policy=fixed", "draft.length.max=4"]
     plain = generate(engine_recipe(exact(model_folder, "draft=none"), tmp_path)())
     drafted = generate(engine_recipe(exact(model_folder, *words), tmp_path)())
     assert tokens(drafted) == tokens(plain)
