@@ -88,6 +88,8 @@ class CompositeDrafter:
         """Those without an offer, or for whom the second is worth more even if it may not look:
         a look has its price, and one that a match beats on average is not to be made."""
         poor = [i for i in asked if offers[i].levels]
+        if not poor:
+            return list(asked)
         unseen = [replace(row, may_look=False) for row in rows]
         beaten = {i for i, _ in self._better(unseen, limits, poor, offers)}
         return [i for i in asked if not offers[i].levels or i in beaten]
